@@ -79,11 +79,14 @@ pub fn read(objects: &[NodeClassObject], notes: &mut Vec<String>) -> Result<Know
 pub fn refused_written(objects: &[NodeClassObject]) -> Vec<String> {
     let written: Vec<Value> =
         objects.iter().filter(|given| !given.is_stored()).map(|given| given.object.clone()).collect();
-    if written.is_empty() { Vec::new() } else { refused(&written) }
+    refused(&written)
 }
 
 /// Returns the objections of the API server to these objects.
 pub fn refused(objects: &[Value]) -> Vec<String> {
+    if objects.is_empty() {
+        return Vec::new();
+    }
     let classes: Vec<_> = clouds().iter().map(|cloud| cloud.node_class).collect();
     refusals(objects, &classes)
 }

@@ -60,6 +60,8 @@ pub struct Manifest {
     pub pods: Vec<Pod>,
     /// NodePools.
     pub pools: Vec<Pool>,
+    /// The NodePools that no API server has stored yet, as written.
+    pub written_pools: Vec<Value>,
     /// Node classes of any cloud, as written.
     pub node_classes: Vec<NodeClassObject>,
     /// Nodes.

@@ -39,7 +39,8 @@ pub fn input(paths: &[PathBuf], namespace: Option<&str>, offers: &Offers) -> Res
         .map_err(|found| problems.extend(found))
         .unwrap_or_default();
     if problems.is_empty() {
-        for refusal in node_classes::refused_written(&manifest.node_classes) {
+        let refused = node_classes::refused_written(&manifest.node_classes);
+        for refusal in refused.into_iter().chain(node_classes::refused(&manifest.written_pools)) {
             problems.push(refusal);
         }
     }
@@ -49,6 +50,7 @@ pub fn input(paths: &[PathBuf], namespace: Option<&str>, offers: &Offers) -> Res
     let Manifest {
         pods,
         pools,
+        written_pools: _,
         node_classes: _,
         nodes,
         namespaces,

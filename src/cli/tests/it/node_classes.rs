@@ -196,3 +196,23 @@ fn a_simulation_counts_the_settings_of_a_class() {
     let replay: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
     assert_eq!(replay["bought"][0]["nodes"], 3, "50 pods, and 20 on each node: {replay}");
 }
+
+#[test]
+fn a_written_pool_beyond_the_bounds_of_its_resource_is_refused_before_anything_is_planned() {
+    let pool = |field: &str| {
+        format!(
+            "apiVersion: poolwright.dev/v1alpha1\nkind: NodePool\nmetadata: {{name: gpu}}\nspec:\n  {field}\n  \
+             template: {{spec: {{nodeClassRef: {{group: poolwright.dev, kind: KwokNodeClass, name: aws}}}}}}\n"
+        )
+    };
+    for (field, path) in [
+        ("weight: 500", "spec.weight"),
+        ("replicas: 100000", "spec.replicas"),
+        ("buffer: [{units: 2147483647, requests: {cpu: 1}}]", "spec.buffer"),
+    ] {
+        let output = crate::support::poolwright(&["plan", "-f", "-"], &pool(field));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{field}: {said}");
+        assert!(said.contains(path) && said.contains("gpu"), "{field}: {said}");
+    }
+}

@@ -263,6 +263,9 @@ impl Object {
             }
             "NodePool" => {
                 manifest.pools.push(pool::checked(&read(value)?)?);
+                if !self.is_stored() {
+                    manifest.written_pools.push(value.clone());
+                }
                 return Ok(());
             }
             "NodeClaim" => {
