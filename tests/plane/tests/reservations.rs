@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::config::AuthInfo;
 use kube::{Api, Client, ResourceExt};
 use poolwright_api::NodeClaim;
@@ -18,7 +18,7 @@ use poolwright_plane::{ControlPlane, apply, unique, wait_for};
 use serde_json::{Value, json};
 
 const RESERVED: &str = "poolwright.dev/reserved";
-/// The user that deploy/pod-policy.yaml restricts.
+/// The user that deploy/pod-policy.yaml and deploy/node-policy.yaml restrict.
 const CONTROLLER: &str = "system:serviceaccount:poolwright:poolwright";
 
 async fn cluster() -> Cluster {
@@ -258,7 +258,7 @@ fn as_controller(plane: &ControlPlane) -> Client {
 }
 
 #[tokio::test]
-async fn the_documented_rights_allow_reservations_and_no_other_change_of_a_pod() {
+async fn the_documented_rights_allow_reservations_and_no_other_change_of_a_pod_or_of_a_foreign_node() {
     let plane = Trial::plane_without_controller().await.unwrap();
     let cluster = Cluster::new(plane.client().unwrap());
     let kubeconfig = service_account(&plane, None).await;
@@ -302,7 +302,25 @@ async fn the_documented_rights_allow_reservations_and_no_other_change_of_a_pod()
     let ours = json!({"key": RESERVED, "operator": "Equal", "value": "c", "effect": "NoSchedule"});
     patch(with(ours)).await.unwrap();
 
-    // The whole product works with these rights and this policy.
+    let policy = fs::read_to_string(deploy().join("node-policy.yaml")).unwrap();
+    apply(&cluster.client, "", &policy).await.unwrap();
+    let foreign = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "foreign"}, "spec": {"providerID": "x://1"}});
+    apply(&cluster.client, "", &foreign.to_string()).await.unwrap();
+    let nodes: Api<Node> = Api::all(as_controller(&plane));
+    wait_for("the policy of nodes to be in force", WITHIN, async || {
+        let change = Patch::Merge(json!({"metadata": {"annotations": {"try": unique("it")}}}));
+        let changed = nodes.patch("foreign", &PatchParams::default(), &change).await;
+        let said = changed.err().context("not refused")?.to_string();
+        ensure!(said.contains("nodes of its own pools alone"), "{said}");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    let said = nodes.delete("foreign", &DeleteParams::default()).await.expect_err("it is not ours").to_string();
+    assert!(said.contains("nodes of its own pools alone"), "{said}");
+    Api::<Node>::all(cluster.client.clone()).delete("foreign", &DeleteParams::default()).await.unwrap();
+
+    // The whole product works with these rights and these policies.
     let class = node_class("gpu", json!({}));
     cluster.apply("", &[class, node_pool("gpu", json!({}))]).await.unwrap();
     let kubeconfig = kubeconfig.display().to_string();
