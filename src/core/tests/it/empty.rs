@@ -137,6 +137,20 @@ fn a_node_that_pods_are_planned_for_is_not_empty() {
 }
 
 #[test]
+fn a_copied_toleration_of_a_reservation_keeps_no_node_where_its_pod_has_no_room() {
+    let copied = |requests| Pod { reserved_for: vec![ClaimName("c".into())], ..pod("tenant", requests) };
+    let is_empty = |requests| {
+        let snapshot = with(with_node(initialized(), claimed_node()), [copied(requests)]);
+        let decision = decide(&snapshot, at(1000));
+        decision.actions.iter().any(|action| {
+            matches!(action, Action::SetConditions { conditions, .. } if conditions.iter().any(|one| one.kind == ConditionType::Empty))
+        })
+    };
+    assert!(is_empty(requests(500, 1, 0)));
+    assert!(!is_empty(requests(1, 1, 1)), "there it can run");
+}
+
+#[test]
 fn a_pod_that_began_to_wait_a_moment_ago_is_planned_before_a_node_is_closed() {
     let mut newcomer = pod("new", requests(1, 1, 1));
     newcomer.phase = PodPhase::Unschedulable { since: at(395), message: String::new() };
