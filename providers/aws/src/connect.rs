@@ -7,6 +7,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
 use poolwright_provider_contract::{Connect, ConnectError, Connected, FlagValues, Site};
 
 use crate::registration::{CA, CLOUD_CONTROLLER, CLUSTER, ENDPOINT, QUEUE, REGION, SERVICE_CIDR};
@@ -27,11 +29,15 @@ impl Connect for Aws {
         let version = site.client.apiserver_version().await.map_err(|error| {
             ConnectError::Cluster(format!("the version of the API server could not be read: {error}"))
         })?;
+        let namespace: Namespace = Api::all(site.client.clone()).get("kube-system").await.map_err(|error| {
+            ConnectError::Cluster(format!("the id of the cluster, the UID of namespace kube-system, could not be read: {error}"))
+        })?;
         // Managed clusters append a plus sign: `36+`.
         let minor: String = version.minor.chars().take_while(char::is_ascii_digit).collect();
         let settings = Settings {
             access: access(&site.flags),
             cluster: cluster.clone(),
+            cluster_id: namespace.metadata.uid,
             kubernetes: format!("{}.{minor}", version.major),
             join,
             queue: site.flags.text(QUEUE),

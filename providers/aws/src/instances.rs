@@ -1,6 +1,6 @@
 //! The instances of this cluster, as EC2 describes them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_ec2::types::{Filter, Instance as Described, InstanceLifecycleType, InstanceStateName};
 use jiff::Timestamp;
@@ -37,6 +37,8 @@ pub(crate) struct Listing {
     pub found: Vec<OwnInstance>,
     /// The terminated instances. EC2 shows them for about an hour.
     pub gone: BTreeSet<InstanceId>,
+    /// An instance of each cluster, by the id of the cluster.
+    pub clusters: BTreeMap<String, InstanceId>,
 }
 
 impl OwnInstance {
@@ -92,7 +94,13 @@ pub(crate) async fn list(ec2: &aws_sdk_ec2::Client, cluster: &str) -> Result<Lis
                 Some(id) if is_gone => {
                     listing.gone.insert(id);
                 }
-                _ => listing.found.extend(read(described)),
+                _ => {
+                    let Some(found) = read(described) else { continue };
+                    if let Some(cluster) = tags::read(described.tags()).remove(tags::CLUSTER_ID) {
+                        listing.clusters.entry(cluster).or_insert_with(|| found.id.clone());
+                    }
+                    listing.found.push(found);
+                }
             }
         }
     }

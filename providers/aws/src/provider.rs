@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Catalogue, InstanceType, InstanceTypeName, OfferingId};
-use poolwright_provider_aws_model::InstanceId;
+use poolwright_provider_aws_model::{InstanceId, ProviderId};
 use poolwright_provider_aws_model::bootstrap::UserData;
 use poolwright_provider_aws_model::prices::ReservationLot;
 use poolwright_provider_contract::{
@@ -27,6 +27,7 @@ use crate::market::Market;
 use crate::node_class::{EC2NodeClass, EC2NodeClassSpec};
 use crate::recent::RecentLaunches;
 use crate::resolve::{self, DryRuns, NodeClassObjects, Resolution, ResolvedNodeClass};
+use crate::tags;
 use crate::tokens::{SharedToken, Tokens};
 
 /// The window in which concurrent requests are coalesced into one call.
@@ -51,6 +52,8 @@ pub struct Settings {
     pub access: Access,
     /// The name of the cluster. All resources carry it as a tag, so it must not change while there are nodes.
     pub cluster: String,
+    /// The id of the cluster: the UID of its namespace `kube-system`. `None` if nobody checks that the name is unique.
+    pub cluster_id: Option<String>,
     /// The minor version of Kubernetes, which selects the AMIs: `1.36`.
     pub kubernetes: String,
     /// How nodes reach the API server; `None` if the user data of the node class contains it.
@@ -60,6 +63,25 @@ pub struct Settings {
     /// Whether the AWS cloud controller manager runs in the cluster. Kubelets started by kubeadm then get the flag
     /// `--cloud-provider=external`.
     pub cloud_controller: bool,
+}
+
+impl Settings {
+    /// Returns the tag with the id of the cluster.
+    fn cluster_tag(&self) -> Option<(String, String)> {
+        Some((tags::CLUSTER_ID.to_owned(), self.cluster_id.clone()?))
+    }
+
+    /// Checks that all instances are of this cluster. Another cluster of the same name would terminate them as its own.
+    fn check_cluster(&self, listed: &Listing) -> Result<(), ProviderError> {
+        let Some(own) = &self.cluster_id else { return Ok(()) };
+        let Some((id, instance)) = listed.clusters.iter().find(|(id, _)| *id != own) else { return Ok(()) };
+        Err(ProviderError::Invalid(format!(
+            "instance {instance} is of another cluster that is named `{}`, too: its {} is {id}, and that of this cluster is {own}. Poolwright \
+             launches and removes nothing on AWS until one of the two controllers has another --aws-cluster",
+            self.cluster,
+            tags::CLUSTER_ID
+        )))
+    }
 }
 
 /// How nodes reach the API server.
@@ -147,6 +169,11 @@ impl AwsProvider {
         &self.settings.cluster
     }
 
+    /// Returns the tag with the id of the cluster.
+    pub(crate) fn cluster_tag(&self) -> Option<(String, String)> {
+        self.settings.cluster_tag()
+    }
+
     fn recent(&self) -> MutexGuard<'_, RecentLaunches> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -164,7 +191,9 @@ impl AwsProvider {
             let listed = instances::list(&ec2, &cluster).await.map(Arc::new);
             vec![listed; asked.len()]
         });
-        listed.await?
+        let listed = listed.await??;
+        self.settings.check_cluster(&listed)?;
+        Ok(listed)
     }
 
     /// Returns the instances of a listing together with recent launches.
@@ -499,5 +528,31 @@ impl CloudProvider for AwsProvider {
 
     async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {
         self.interruptions.acknowledge(receipts).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instances_of_another_cluster_of_the_same_name_are_refused_with_both_ids() {
+        let settings = Settings {
+            access: Access::default(),
+            cluster: "prod".to_owned(),
+            cluster_id: Some("own".to_owned()),
+            kubernetes: "1.36".to_owned(),
+            join: None,
+            queue: None,
+            cloud_controller: false,
+        };
+        let id: InstanceId = "i-0123456789abcdef0".parse().expect("an id");
+        let with = |cluster: &str| Listing { clusters: [(cluster.to_owned(), id.clone())].into(), ..Listing::default() };
+        assert_eq!(settings.check_cluster(&with("own")), Ok(()));
+        assert_eq!(settings.check_cluster(&Listing::default()), Ok(()), "instances of earlier versions have no id");
+        let Err(ProviderError::Invalid(why)) = settings.check_cluster(&with("other")) else { panic!("it is refused") };
+        for part in ["i-0123456789abcdef0", "`prod`", "is other", "is own", "another --aws-cluster"] {
+            assert!(why.contains(part), "{part}: {why}");
+        }
     }
 }

@@ -10,6 +10,8 @@ use poolwright_terms::labels;
 
 /// The name of the cluster, on all resources.
 pub(crate) const CLUSTER: &str = "poolwright.dev/cluster";
+/// The id of the cluster, on instances: the UID of its namespace `kube-system`. Two clusters may have the same name.
+pub(crate) const CLUSTER_ID: &str = "poolwright.dev/cluster-id";
 /// The UID of the NodeClaim, which is the key of the launch.
 pub(crate) const CLAIM_UID: &str = "poolwright.dev/nodeclaim-uid";
 /// The name of the NodeClaim.

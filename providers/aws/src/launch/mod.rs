@@ -95,6 +95,7 @@ impl AwsProvider {
         let capacity_type = step.offerings[0].offering.capacity_type;
         let mut tags = class.spec.tags.clone();
         tags.extend(order::shared_tags(self.cluster(), request, capacity_type));
+        tags.extend(self.cluster_tag());
         tags.extend(order::own_tags(request));
         let mut order = Order {
             token: order::token(&request.key, number, self.empty_answers(&request.key, number)),

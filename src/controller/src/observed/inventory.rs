@@ -230,9 +230,14 @@ impl Inventory {
             let answer = timeout(LIMIT, provider.list()).await;
             let answer = answer
                 .unwrap_or_else(|_| Err(ProviderError::Transient(format!("no answer within {LIMIT:?}"))));
-            let instances = answer.inspect_err(|error| {
-                let labels = [provider.name(), "list", error_label(error)];
+            let instances = answer.or_else(|error| {
+                let labels = [provider.name(), "list", error_label(&error)];
                 self.observers.metrics.provider_errors.with_label_values(&labels).inc();
+                match error {
+                    // A person must change something, and no listing before that can be right.
+                    ProviderError::Invalid(why) => self.set_doubt(provider.name(), Some(why)).map(|()| Vec::new()),
+                    other => Err(other),
+                }
             })?;
             let mut listed: Vec<_> = instances.into_iter().map(listed).collect();
             let snapshot = self.observers.world.snapshot();
@@ -281,7 +286,6 @@ impl Inventory {
             self.observers.world.classes_changed();
         }
         doubt.map_or(Ok(()), |why| {
-            self.observers.metrics.provider_errors.with_label_values(&[provider, "list", "doubtful"]).inc();
             Err(ProviderError::Invalid(why))
         })
     }

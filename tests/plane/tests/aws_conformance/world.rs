@@ -195,6 +195,7 @@ impl AwsWorld {
         let settings = Settings {
             access,
             cluster: self.cluster.clone(),
+            cluster_id: None,
             kubernetes: "1.36".to_owned(),
             join,
             queue: self.queue.clone(),

@@ -159,6 +159,7 @@ impl AwsProvider {
         let token = order::token(&launch.key, number, self.empty_answers(&launch.key, number));
         let mut tags = context.class.spec.tags.clone();
         tags.extend(order::shared_tags(self.cluster(), requests[0], capacity_type));
+        tags.extend(self.cluster_tag());
         tags.extend(order::order_tags(&token, &requests));
         Order {
             token,
