@@ -44,6 +44,9 @@ pub fn read_csv(sources: &[(&str, &str)]) -> Result<Catalogue, CsvProblems> {
     Ok(Catalogue::new(origin, read.types, read.offerings))
 }
 
+/// The most rows of a file. The clouds have about 2,000 types, and each takes memory and time in every plan.
+const MOST_ROWS: u64 = 20_000;
+
 /// The data read so far.
 #[derive(Default)]
 struct Read<'a> {
@@ -105,6 +108,11 @@ impl<'a> Read<'a> {
                     }
                     Err(problem) => return self.problems.push(problem),
                 },
+                Some(_) if rows == MOST_ROWS => {
+                    let cause = format!("the file lists more than {MOST_ROWS} instance types");
+                    self.problems.push(CsvProblem::of_line(name, line, cause, "keep those that you may buy"));
+                    break;
+                }
                 Some(columns) => {
                     rows += 1;
                     self.row(RowReader::new(name, line, columns, &record));

@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
-use poolwright_catalog::{Catalogue, builtin, read_csv};
+use jiff::ToSpan;
+use jiff::civil::Date;
+use poolwright_catalog::{Catalogue, Price, builtin, read_csv};
 use poolwright_terms::CapacityType;
 
 use crate::clouds::clouds;
 use crate::exit::Failure;
+use crate::price_age;
 use crate::problems::Problems;
 use crate::source;
 
@@ -40,7 +43,24 @@ fn one(name: &str) -> Result<Catalogue, Problems> {
     }
     let source = source::file(Path::new(name))
         .map_err(|cause| Problems::one(format!("{cause}; `{BUILTIN}` is the catalogue in the binary")))?;
-    Ok(read_csv(&[(&source.name, &source.text)])?)
+    let catalogue = read_csv(&[(&source.name, &source.text)])?;
+    match newest(&catalogue) {
+        // Dates are those of the reader's calendar somewhere on Earth.
+        Some(date) if date > price_age::by_the_clock().saturating_add(1.day()) => Err(Problems::one(format!(
+            "{}: a price is of {date}, which is in the future; correct price_as_of or spot_as_of",
+            source.name
+        ))),
+        _ => Ok(catalogue),
+    }
+}
+
+/// Returns the date of the newest price; `None` if no price has a date.
+fn newest(catalogue: &Catalogue) -> Option<Date> {
+    let dates = catalogue.offerings().iter().filter_map(|offering| match &offering.price {
+        Price::Known(quote) => quote.as_of,
+        Price::Unknown(_) => None,
+    });
+    dates.max()
 }
 
 /// The part of a catalogue that the flags select.

@@ -14,7 +14,12 @@ const TODAY: &str = "POOLWRIGHT_TODAY";
 /// Returns the date of today.
 pub fn today() -> Date {
     let set = std::env::var(TODAY).ok().and_then(|text| text.parse().ok());
-    set.unwrap_or_else(|| SystemClock::new().now().to_zoned(TimeZone::UTC).date())
+    set.unwrap_or_else(by_the_clock)
+}
+
+/// Returns the date of the system's clock.
+pub fn by_the_clock() -> Date {
+    SystemClock::new().now().to_zoned(TimeZone::UTC).date()
 }
 
 /// Returns the date of the oldest price of catalogues; `None` if none has a date.

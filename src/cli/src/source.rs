@@ -70,12 +70,16 @@ pub fn file(path: &Path) -> Result<Source, String> {
     let name = if is_stdin { "stdin".to_owned() } else { path.display().to_string() };
     let mut text = String::new();
     let read = if is_stdin {
-        io::stdin().lock().read_to_string(&mut text).map(|_| ())
+        io::stdin().lock().take(MOST_BYTES + 1).read_to_string(&mut text)
     } else {
-        fs::read_to_string(path).map(|all| text = all)
+        fs::File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text))
     };
     match read {
-        Ok(()) => Ok(Source { name, text }),
+        Ok(bytes) if bytes as u64 > MOST_BYTES => Err(format!(
+            "{name}: larger than {} MiB; leave out what the plan does not need, such as old events and managedFields",
+            MOST_BYTES >> 20
+        )),
+        Ok(_) => Ok(Source { name, text }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(format!("{name}: there is no such file; check the path"))
         }
@@ -85,6 +89,9 @@ pub fn file(path: &Path) -> Result<Source, String> {
         Err(error) => Err(format!("{name}: {error}")),
     }
 }
+
+/// The most bytes of one file. A larger one would end in a lack of memory.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// The kinds of objects without a namespace, apart from node classes.
 const CLUSTER_SCOPED: [&str; 17] = [

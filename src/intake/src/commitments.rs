@@ -101,6 +101,11 @@ pub struct Commitments {
 
 /// Reads a file of commitments and reservations. `source` is its name, for messages.
 pub fn commitments(source: &str, text: &str) -> Result<Commitments, String> {
+    if text.trim().is_empty() {
+        return Err(format!(
+            "{source}: the file is empty; write the lists `commitments` and `reservations` as in docs/cli/plan.md"
+        ));
+    }
     let options = serde_saphyr::options! { with_snippet: false };
     let file: File = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         format!("{source}: {error}; write the lists `commitments` and `reservations` as in docs/cli/plan.md")

@@ -23,6 +23,9 @@ pub const DEFAULT_EPHEMERAL_STORAGE_MIB: u64 = 17 * 1024;
 /// The provider of a type if the catalogue names none.
 pub const UNSPECIFIED_PROVIDER: &str = "unspecified";
 
+/// The most GPUs of one instance. The largest known have 72.
+const MOST_GPUS: u64 = 1_024;
+
 /// Kubernetes holds quantities in 63 bits.
 const MOST: u64 = i64::MAX as u64;
 const MOST_MIB: u64 = MOST >> 20;
@@ -179,7 +182,7 @@ impl<'r, 'f> RowReader<'r, 'f> {
         let (model, memory) = (self.cell(column::GPU_MODEL), self.cell(column::GPU_MEMORY));
         let count = match self.cell(column::GPU_COUNT) {
             "" if model.is_empty() => 0,
-            _ => self.number(column::GPU_COUNT, 0, u32::MAX.into())?,
+            _ => self.number(column::GPU_COUNT, 0, MOST_GPUS)?,
         };
         let memory_mib = if memory.is_empty() { None } else { self.number(column::GPU_MEMORY, 0, MOST_MIB) };
         if count == 0 {
