@@ -29,9 +29,12 @@ impl Connect for Aws {
         let version = site.client.apiserver_version().await.map_err(|error| {
             ConnectError::Cluster(format!("the version of the API server could not be read: {error}"))
         })?;
-        let namespace: Namespace = Api::all(site.client.clone()).get("kube-system").await.map_err(|error| {
-            ConnectError::Cluster(format!("the id of the cluster, the UID of namespace kube-system, could not be read: {error}"))
-        })?;
+        let namespace: Namespace =
+            Api::all(site.client.clone()).get("kube-system").await.map_err(|error| {
+                ConnectError::Cluster(format!(
+                    "the id of the cluster, the UID of namespace kube-system, could not be read: {error}"
+                ))
+            })?;
         // Managed clusters append a plus sign: `36+`.
         let minor: String = version.minor.chars().take_while(char::is_ascii_digit).collect();
         let settings = Settings {

@@ -7,9 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Catalogue, InstanceType, InstanceTypeName, OfferingId};
-use poolwright_provider_aws_model::{InstanceId, ProviderId};
 use poolwright_provider_aws_model::bootstrap::UserData;
 use poolwright_provider_aws_model::prices::ReservationLot;
+use poolwright_provider_aws_model::{InstanceId, ProviderId};
 use poolwright_provider_contract::{
     Clock, CloudProvider, Instance, InstanceState, InterruptionMessage, LaunchError, LaunchRequest,
     LaunchedInstance, NodeClassCondition, NodeClassKind, NodeClassStatusSource, ProviderError, missing_class,
@@ -547,10 +547,19 @@ mod tests {
             cloud_controller: false,
         };
         let id: InstanceId = "i-0123456789abcdef0".parse().expect("an id");
-        let with = |cluster: &str| Listing { clusters: [(cluster.to_owned(), id.clone())].into(), ..Listing::default() };
+        let with = |cluster: &str| Listing {
+            clusters: [(cluster.to_owned(), id.clone())].into(),
+            ..Listing::default()
+        };
         assert_eq!(settings.check_cluster(&with("own")), Ok(()));
-        assert_eq!(settings.check_cluster(&Listing::default()), Ok(()), "instances of earlier versions have no id");
-        let Err(ProviderError::Invalid(why)) = settings.check_cluster(&with("other")) else { panic!("it is refused") };
+        assert_eq!(
+            settings.check_cluster(&Listing::default()),
+            Ok(()),
+            "instances of earlier versions have no id"
+        );
+        let Err(ProviderError::Invalid(why)) = settings.check_cluster(&with("other")) else {
+            panic!("it is refused")
+        };
         for part in ["i-0123456789abcdef0", "`prod`", "is other", "is own", "another --aws-cluster"] {
             assert!(why.contains(part), "{part}: {why}");
         }

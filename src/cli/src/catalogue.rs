@@ -46,10 +46,12 @@ fn one(name: &str) -> Result<Catalogue, Problems> {
     let catalogue = read_csv(&[(&source.name, &source.text)])?;
     match newest(&catalogue) {
         // Dates are those of the reader's calendar somewhere on Earth.
-        Some(date) if date > price_age::by_the_clock().saturating_add(1.day()) => Err(Problems::one(format!(
-            "{}: a price is of {date}, which is in the future; correct price_as_of or spot_as_of",
-            source.name
-        ))),
+        Some(date) if date > price_age::by_the_clock().saturating_add(1.day()) => {
+            Err(Problems::one(format!(
+                "{}: a price is of {date}, which is in the future; correct price_as_of or spot_as_of",
+                source.name
+            )))
+        }
         _ => Ok(catalogue),
     }
 }

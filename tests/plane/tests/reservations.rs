@@ -316,7 +316,8 @@ async fn the_documented_rights_allow_reservations_and_no_other_change_of_a_pod_o
     })
     .await
     .unwrap();
-    let said = nodes.delete("foreign", &DeleteParams::default()).await.expect_err("it is not ours").to_string();
+    let said =
+        nodes.delete("foreign", &DeleteParams::default()).await.expect_err("it is not ours").to_string();
     assert!(said.contains("nodes of its own pools alone"), "{said}");
     Api::<Node>::all(cluster.client.clone()).delete("foreign", &DeleteParams::default()).await.unwrap();
 

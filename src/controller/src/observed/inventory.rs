@@ -235,7 +235,9 @@ impl Inventory {
                 self.observers.metrics.provider_errors.with_label_values(&labels).inc();
                 match error {
                     // A person must change something, and no listing before that can be right.
-                    ProviderError::Invalid(why) => self.set_doubt(provider.name(), Some(why)).map(|()| Vec::new()),
+                    ProviderError::Invalid(why) => {
+                        self.set_doubt(provider.name(), Some(why)).map(|()| Vec::new())
+                    }
                     other => Err(other),
                 }
             })?;
@@ -285,9 +287,7 @@ impl Inventory {
             // Its node classes stop or start to sell.
             self.observers.world.classes_changed();
         }
-        doubt.map_or(Ok(()), |why| {
-            Err(ProviderError::Invalid(why))
-        })
+        doubt.map_or(Ok(()), |why| Err(ProviderError::Invalid(why)))
     }
 
     /// Watches node classes, because a change may change the catalogue. Only metadata is read; providers read the rest.

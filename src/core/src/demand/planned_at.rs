@@ -18,7 +18,10 @@ pub(crate) fn planned_at<'a>(snapshot: &'a Snapshot, pod: &'a Pod) -> Option<&'a
 /// so a pod that does not fit there keeps no place, and no node.
 fn reserved_for<'a>(snapshot: &Snapshot, pod: &'a Pod) -> Option<&'a ClaimName> {
     let stays = |name: &&ClaimName| {
-        snapshot.claims.get(*name).is_some_and(|claim| claim.deleting_since.is_none() && fits(snapshot, claim, pod))
+        snapshot
+            .claims
+            .get(*name)
+            .is_some_and(|claim| claim.deleting_since.is_none() && fits(snapshot, claim, pod))
     };
     pod.reserved_for.iter().rev().find(stays)
 }

@@ -45,7 +45,7 @@ async fn looker(cloud: &Cloud, url: &str) -> anyhow::Result<AwsProvider> {
         },
         cluster: cloud.cluster.clone(),
         cluster_id: None,
-            kubernetes: "1.36".to_owned(),
+        kubernetes: "1.36".to_owned(),
         join: None,
         queue: None,
         cloud_controller: false,
