@@ -12,6 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::api::ListParams;
 use kube::core::DeserializeGuard;
 use poolwright_api::NodeClaim;
@@ -58,7 +59,11 @@ pub struct Planner {
     /// The options of plans in this term.
     options: PlanOptions,
     quarantine: Quarantine,
+    /// What makes plans. Tests give one that fails.
+    plan: PlanFunction,
 }
+
+type PlanFunction = fn(&Snapshot, Timestamp, &PlanOptions, &mut dyn StopSignal) -> Plan;
 
 impl Planner {
     /// Creates a planner that uses these commitments.
@@ -85,6 +90,7 @@ impl Planner {
             consolidation,
             options,
             quarantine,
+            plan,
         }
     }
 }
@@ -229,7 +235,7 @@ impl Planner {
     }
 
     async fn compute_plan(&self, snapshot: Snapshot, options: PlanOptions) -> Option<(Plan, Snapshot)> {
-        let now = self.context.clock.now();
+        let (now, plan) = (self.context.clock.now(), self.plan);
         let work = move |limit: &mut dyn StopSignal| (plan(&snapshot, now, &options, limit), snapshot);
         self.compute.run(self.config.solver_limit, work).await
     }
@@ -327,11 +333,45 @@ fn measure(plan: &Plan, took: Duration, metrics: &Metrics) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::edge::clock::SharedClock;
+    use crate::edge::clock::testing::TestClock;
+    use crate::edge::stoppable::Stoppable;
+    use crate::executor::context::testing::leading;
+    use crate::fake_api::FakeApi;
+    use crate::loops::compute::blocking_threads;
 
     fn value(metrics: &Metrics, name: &str) -> String {
         let text = metrics.text().unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix(&format!("poolwright_{name} ")));
         line.unwrap_or_default().to_owned()
+    }
+
+    /// Plans nothing, and panics if it sees the pod `poison`.
+    fn poisoned(snapshot: &Snapshot, _: Timestamp, _: &PlanOptions, _: &mut dyn StopSignal) -> Plan {
+        assert!(snapshot.pods.iter().all(|(key, _)| key.name() != "poison"), "a bug");
+        Plan::default()
+    }
+
+    #[tokio::test]
+    async fn a_pod_with_which_planning_panics_is_set_aside_and_the_others_are_planned() {
+        let shared: SharedClock = Arc::new(TestClock::new());
+        let (context, _leader) = leading(&FakeApi::default(), &shared, vec![]);
+        let executor = Executor::new(context.clone(), 4, Stoppable::default());
+        let compute = Compute { spawner: blocking_threads(), clock: shared };
+        let config = Arc::new(Config::new("a", "b"));
+        let world = context.world.clone();
+        let mut planner = Planner::new(config, Committed::new(None), context, executor, compute);
+        planner.plan = poisoned;
+        for name in ["a", "b", "poison", "z"] {
+            let pod = serde_json::json!({"metadata": {"name": name, "namespace": "ml", "uid": name},
+                "spec": {"containers": [{"name": "main"}]}});
+            let pod = poolwright_intake::pod(&serde_json::from_value(pod).unwrap()).unwrap();
+            world.change(|state| state.index.apply_pod(pod));
+        }
+        assert!(!planner.plan_once().await, "the plan failed");
+        assert_eq!(planner.quarantine.len(), 1);
+        assert!(planner.plan_once().await, "the next one does not see the pod");
+        assert_eq!(value(&planner.context.metrics, "pods_set_aside"), "1");
     }
 
     #[test]
