@@ -22,6 +22,13 @@ pub struct CheckFlags {
     #[arg(long, value_name = "CLOUD", value_parser = accounts())]
     pub provider: Option<String>,
 
+    /// Also compare NodeClaims, nodes, limits and the instances of the clouds
+    ///
+    /// Finds claims without instances, instances without claims, nodes that are closed without a reason, and pools beyond their
+    /// limits. Give the flags of your controller that enable its clouds.
+    #[arg(long)]
+    pub audit: bool,
+
     /// Check the node classes of these manifests instead of the cluster's: files, directories, or - for stdin
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1.., requires = "provider")]
     pub filename: Vec<PathBuf>,

@@ -3,6 +3,7 @@
 //! `cluster` queries the API server; `resources`, `rights`, `readiness` and `controller` evaluate the responses. The checks of the account are
 //! in the provider's crate. No check writes anything.
 
+mod audit;
 mod classes;
 mod cluster;
 mod controller;
@@ -40,6 +41,9 @@ pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<ExitStatus, Failu
         let mut results = cluster.results;
         let of_files = |note| CheckResult::new("Files", "node classes", Verdict::undetermined(note));
         results.extend(notes.into_iter().map(of_files));
+        if flags.audit {
+            results.extend(audit::run(flags, &cluster.classes).await);
+        }
         if let Some((cloud, preflight)) = account {
             let classes = if flags.filename.is_empty() { cluster.classes } else { from_files };
             let own = classes.into_values().filter(|class| class.cloud.name == cloud.name);

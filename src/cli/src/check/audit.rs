@@ -1,0 +1,334 @@
+//! The audit: whether claims, nodes, limits and the instances of the clouds agree. It looks at one moment, so it allows for what a
+//! controller may still be doing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1 as k8s;
+use kube::api::ListParams;
+use kube::{Api, Client};
+use poolwright_api as api;
+use poolwright_catalog::UsdPerHour;
+use poolwright_controller::causes;
+use poolwright_controller::clock::{Clock, SystemClock};
+use poolwright_core::{Claim, Node, Pool};
+use poolwright_provider_contract::preflight::{CheckResult, Verdict};
+use poolwright_provider_contract::{ConnectError, Instance, Site};
+use poolwright_terms::ConditionType;
+use poolwright_terms::keys::{DISRUPTED_TAINT, RESERVED_TAINT, UNREGISTERED_TAINT};
+
+use crate::args::CheckFlags;
+use crate::clouds::clouds;
+use crate::connect::{self, Patience};
+use crate::node_classes::NodeClasses;
+
+/// The group of the checks.
+const AUDIT: &str = "Audit";
+/// How long the controller and the clouds may take to agree.
+const SETTLED: SignedDuration = SignedDuration::from_mins(10);
+
+/// What is compared.
+struct Seen {
+    claims: Vec<Claim>,
+    nodes: Vec<Node>,
+    pools: Vec<Pool>,
+    /// The instances of the clouds that the flags enable, and the kinds of their node classes.
+    instances: Result<(Vec<Instance>, BTreeSet<&'static str>), String>,
+    now: Timestamp,
+}
+
+/// Reads the cluster and the clouds, and compares them.
+pub async fn run(flags: &CheckFlags, classes: &NodeClasses) -> Vec<CheckResult> {
+    match read(flags, classes).await {
+        Ok(seen) => verdicts(&seen),
+        Err(error) => vec![("objects".to_owned(), Verdict::undetermined(causes(error.as_ref())))],
+    }
+    .into_iter()
+    .map(|(name, verdict)| CheckResult::new(AUDIT, &name, verdict))
+    .collect()
+}
+
+async fn read(flags: &CheckFlags, classes: &NodeClasses) -> Result<Seen> {
+    let (client, cluster) =
+        connect::configured(flags.kubeconfig.as_deref(), flags.context.as_deref(), Patience::Retries).await?;
+    let clock = SystemClock::new();
+    let now = clock.now();
+    let claims = list::<api::NodeClaim>(&client).await.context("cannot list nodeclaims")?;
+    let nodes = list::<k8s::Node>(&client).await.context("cannot list nodes")?;
+    let pools = list::<api::NodePool>(&client).await.context("cannot list nodepools")?;
+    let site = Site {
+        flags: flags.clouds.values.clone(),
+        client,
+        cluster,
+        catalogue: Arc::new(poolwright_catalog::builtin()),
+        clock: Arc::new(move || clock.now()),
+    };
+    Ok(Seen {
+        claims: claims.iter().filter_map(|claim| poolwright_intake::node_claim(claim).ok()).collect(),
+        nodes: nodes.iter().filter_map(|node| poolwright_intake::node(node).ok()).collect(),
+        pools: pools.iter().map(poolwright_intake::node_pool).collect(),
+        instances: instances(&site, classes).await,
+        now,
+    })
+}
+
+async fn list<K>(client: &Client) -> kube::Result<Vec<K>>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    Ok(Api::<K>::all(client.clone()).list(&ListParams::default()).await?.items)
+}
+
+/// Lists the instances of the clouds that node classes use and the flags enable.
+async fn instances(
+    site: &Site,
+    classes: &NodeClasses,
+) -> Result<(Vec<Instance>, BTreeSet<&'static str>), String> {
+    let (mut all, mut kinds) = (Vec::new(), BTreeSet::new());
+    for cloud in clouds() {
+        let kind = cloud.node_class.kind.kind;
+        if !classes.keys().any(|class| class.kind == kind) {
+            continue;
+        }
+        let connected = cloud.connect.connect(site).await.map_err(|error| match error {
+            ConnectError::BadFlag(why) | ConnectError::Cluster(why) => why,
+        })?;
+        let Some(connected) = connected else { continue };
+        all.extend(connected.provider.list().await.map_err(|error| format!("{}: {error}", cloud.short))?);
+        kinds.insert(kind);
+    }
+    Ok((all, kinds))
+}
+
+fn verdicts(seen: &Seen) -> Vec<(String, Verdict)> {
+    let mut all = Vec::new();
+    match &seen.instances {
+        Ok((instances, kinds)) if !kinds.is_empty() => {
+            all.extend(of_claims(seen, instances, kinds));
+            all.extend(of_instances(seen, instances));
+        }
+        Ok(_) => all.push((
+            "instances".to_owned(),
+            Verdict::undetermined("no cloud is enabled whose instances could be listed; give the flags of the controller, such as --aws-cluster"),
+        )),
+        Err(why) => all.push(("instances".to_owned(), Verdict::undetermined(why.clone()))),
+    }
+    all.extend(of_nodes(seen));
+    all.extend(of_limits(seen));
+    all
+}
+
+/// Finds claims whose instance no cloud lists.
+fn of_claims(seen: &Seen, instances: &[Instance], kinds: &BTreeSet<&str>) -> Vec<(String, Verdict)> {
+    let is_there = |claim: &Claim, id: &str| {
+        instances.iter().any(|one| one.provider_id == id || one.key == claim.uid.0)
+    };
+    let launched = seen.claims.iter().filter(|claim| kinds.contains(claim.node_class.kind.as_str()));
+    let launched = launched.filter_map(|claim| Some((claim, claim.launched.as_ref()?)));
+    let mut count = 0;
+    let mut all: Vec<_> = launched
+        .inspect(|_| count += 1)
+        .filter(|(claim, launched)| {
+            let since = claim.since(ConditionType::Launched).unwrap_or(claim.created);
+            let is_old = seen.now.duration_since(since) > SETTLED;
+            is_old && claim.since(ConditionType::InstanceTerminating).is_none() && !is_there(claim, &launched.provider_id)
+        })
+        .map(|(claim, launched)| {
+            let why = format!("the cloud does not list its instance {}", launched.provider_id);
+            let fix = format!("kubectl describe nodeclaim {}; compare the tags of the instance, and the account and region", claim.name);
+            (format!("NodeClaim {}", claim.name), Verdict::wrong(why, fix))
+        })
+        .collect();
+    if all.is_empty() {
+        all.push(("claims".to_owned(), Verdict::fine(format!("the instances of {count} NodeClaims are listed"))));
+    }
+    all
+}
+
+/// Finds instances without a claim.
+fn of_instances(seen: &Seen, instances: &[Instance]) -> Vec<(String, Verdict)> {
+    let uids: BTreeSet<&str> = seen.claims.iter().map(|claim| claim.uid.0.as_str()).collect();
+    let is_lost = |one: &&Instance| {
+        !uids.contains(one.key.as_str()) && seen.now.duration_since(one.launched) > SETTLED
+    };
+    let mut all: Vec<_> = instances
+        .iter()
+        .filter(is_lost)
+        .map(|one| {
+            let why = format!("you pay for this {}, and no NodeClaim has it", one.offering);
+            let fix = "a controller that leads terminates it within minutes; if none does, terminate it yourself";
+            (format!("instance {}", one.provider_id), Verdict::wrong(why, fix))
+        })
+        .collect();
+    if all.is_empty() {
+        all.push(("instances".to_owned(), Verdict::fine(format!("each of {} has a NodeClaim", instances.len()))));
+    }
+    all
+}
+
+/// Finds nodes that Poolwright keeps closed without a reason.
+fn of_nodes(seen: &Seen) -> Vec<(String, Verdict)> {
+    let mut all = Vec::new();
+    let mut count = 0;
+    for node in &seen.nodes {
+        let ours = [RESERVED_TAINT, DISRUPTED_TAINT, UNREGISTERED_TAINT];
+        let Some(taint) = node.taints.iter().find(|taint| ours.contains(&taint.key.as_str())) else { continue };
+        count += 1;
+        let claim = seen.claims.iter().find(|claim| {
+            claim.node_name.as_ref() == Some(&node.name)
+                || claim.launched.as_ref().is_some_and(|launched| node.provider_id.as_ref() == Some(&launched.provider_id))
+        });
+        let why = match claim {
+            None => Some(format!("it has the taint {}, and no NodeClaim has the node", taint.key)),
+            Some(claim) => no_reason(claim, &taint.key, seen.now),
+        };
+        if let Some(why) = why {
+            let fix = format!("poolwright open {}", node.name);
+            all.push((format!("Node {}", node.name), Verdict::wrong(why, fix)));
+        }
+    }
+    if all.is_empty() {
+        let closed = if count == 0 { "none is closed".to_owned() } else { format!("{count} are closed, each for a reason") };
+        all.push(("closed nodes".to_owned(), Verdict::fine(closed)));
+    }
+    all
+}
+
+/// Returns why the claim gives its node no reason for a taint.
+fn no_reason(claim: &Claim, taint: &str, now: Timestamp) -> Option<String> {
+    let leaves = claim.deleting_since.is_some() || claim.since(ConditionType::Disrupting).is_some();
+    let opened = claim.since(ConditionType::Initialized)?;
+    let is_late = now.duration_since(opened) > SETTLED;
+    let retires = claim.since(ConditionType::Retiring).is_some();
+    match taint {
+        RESERVED_TAINT if is_late && !retires && !leaves => {
+            Some("it is still reserved for the pods of a scale-up that is long over".to_owned())
+        }
+        DISRUPTED_TAINT if !leaves => Some("it is closed as if it were removed, and its NodeClaim says nothing of that".to_owned()),
+        UNREGISTERED_TAINT if is_late => Some("it is closed as if it had not joined, and its NodeClaim says that it has".to_owned()),
+        _ => None,
+    }
+}
+
+/// Finds pools that cost more, or have more nodes, than their limits.
+fn of_limits(seen: &Seen) -> Vec<(String, Verdict)> {
+    let mut all = Vec::new();
+    for pool in &seen.pools {
+        let claims = || seen.claims.iter().filter(|claim| claim.pool == pool.name);
+        let cost: UsdPerHour = claims().filter_map(|claim| claim.current_offering().price).sum();
+        let nodes = claims().count() as u64;
+        let name = format!("NodePool {}", pool.name);
+        let fix = "raise the limit if you lowered it on purpose, or remove NodeClaims; the pool buys nothing until then";
+        if let Some(limit) = pool.limits.usd_per_hour.filter(|limit| cost > *limit) {
+            all.push((name.clone(), Verdict::wrong(format!("its nodes cost {cost:#}, more than its limit of {limit:#}"), fix)));
+        }
+        if let Some(limit) = pool.limits.nodes.filter(|limit| nodes > *limit) {
+            all.push((name, Verdict::wrong(format!("it has {nodes} nodes, more than its limit of {limit}"), fix)));
+        }
+    }
+    if all.is_empty() {
+        all.push(("limits".to_owned(), Verdict::fine(format!("{} NodePools are within their limits", seen.pools.len()))));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn claim(name: &str, conditions: &[&str]) -> Claim {
+        let condition = |kind: &&str| {
+            json!({"type": kind, "status": "True", "reason": "Launched", "message": "m", "lastTransitionTime": "2026-03-01T11:00:00Z"})
+        };
+        let conditions: Vec<Value> = conditions.iter().map(condition).collect();
+        let claim = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodeClaim",
+            "metadata": {"name": name, "uid": format!("u-{name}"), "labels": {"poolwright.dev/nodepool": "gpu"},
+                "creationTimestamp": "2026-03-01T11:00:00Z"},
+            "spec": {"nodeClassRef": {"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "aws"},
+                "offerings": [{"instanceType": "g5.xlarge", "zone": "a", "capacityType": "on-demand",
+                    "usdPerHour": "1.006", "allocatable": {"cpu": "4"}}]},
+            "status": {"providerID": format!("kwok://{name}"), "nodeName": name, "conditions": conditions}});
+        poolwright_intake::node_claim(&serde_json::from_value(claim).unwrap()).unwrap()
+    }
+
+    fn node(name: &str, taint: Option<&str>) -> Node {
+        let taints: Vec<Value> =
+            taint.iter().map(|key| json!({"key": key, "value": name, "effect": "NoSchedule"})).collect();
+        let node = json!({"metadata": {"name": name}, "spec": {"providerID": format!("kwok://{name}"), "taints": taints},
+            "status": {"allocatable": {"cpu": "4"}}});
+        poolwright_intake::node(&serde_json::from_value(node).unwrap()).unwrap()
+    }
+
+    fn instance(name: &str) -> Instance {
+        let claim = claim(name, &[]);
+        Instance {
+            provider_id: format!("kwok://{name}"),
+            key: claim.uid.0.clone(),
+            claim: name.to_owned(),
+            offering: claim.current_offering().offering.clone(),
+            node_class: claim.node_class,
+            launched: "2026-03-01T11:00:00Z".parse().unwrap(),
+            state: poolwright_provider_contract::InstanceState::Running,
+        }
+    }
+
+    fn pool(limits: &Value) -> Pool {
+        let pool = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": "gpu", "uid": "p"},
+            "spec": {"limits": limits, "template": {"spec": {"nodeClassRef": {"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "aws"}}}}});
+        poolwright_intake::node_pool(&serde_json::from_value(pool).unwrap())
+    }
+
+    const OPEN: [&str; 3] = ["Launched", "Registered", "Initialized"];
+
+    fn seen() -> Seen {
+        Seen {
+            claims: vec![claim("a", &OPEN), claim("b", &OPEN)],
+            nodes: vec![node("a", None), node("b", None), node("foreign", None)],
+            pools: vec![pool(&json!({}))],
+            instances: Ok((vec![instance("a"), instance("b")], ["KwokNodeClass"].into())),
+            now: "2026-03-01T12:00:00Z".parse().unwrap(),
+        }
+    }
+
+    /// Returns the names of what is wrong.
+    fn wrong(seen: &Seen) -> Vec<String> {
+        verdicts(seen).into_iter().filter(|(_, verdict)| verdict.is_wrong()).map(|(name, _)| name).collect()
+    }
+
+    #[test]
+    fn a_cluster_whose_parts_agree_is_fine() {
+        assert_eq!(wrong(&seen()), [""; 0]);
+    }
+
+    #[test]
+    fn claims_without_instances_and_instances_without_claims_are_named() {
+        let mut seen = seen();
+        seen.instances = Ok((vec![instance("a"), instance("lost")], ["KwokNodeClass"].into()));
+        assert_eq!(wrong(&seen), ["NodeClaim b", "instance kwok://lost"]);
+        seen.now = "2026-03-01T11:05:00Z".parse().unwrap();
+        assert_eq!(wrong(&seen), [""; 0], "it may still be under way");
+    }
+
+    #[test]
+    fn a_node_that_is_closed_without_a_reason_is_named_with_the_command_that_opens_it() {
+        let mut seen = seen();
+        seen.nodes = vec![node("a", Some(RESERVED_TAINT)), node("b", Some(DISRUPTED_TAINT)), node("gone", Some(RESERVED_TAINT))];
+        assert_eq!(wrong(&seen), ["Node a", "Node b", "Node gone"]);
+        seen.claims = vec![claim("a", &["Initialized", "Retiring"]), claim("b", &["Initialized", "Disrupting"]), claim("gone", &[])];
+        seen.instances = Err("not asked".to_owned());
+        assert_eq!(wrong(&seen), [""; 0]);
+    }
+
+    #[test]
+    fn a_pool_beyond_its_limits_is_named_for_each() {
+        let mut seen = seen();
+        seen.pools = vec![pool(&json!({"usdPerHour": "2", "nodes": "1"}))];
+        assert_eq!(wrong(&seen), ["NodePool gpu", "NodePool gpu"]);
+        seen.pools = vec![pool(&json!({"usdPerHour": "2.012", "nodes": "2"}))];
+        assert_eq!(wrong(&seen), [""; 0]);
+    }
+}
