@@ -1,6 +1,7 @@
 //! Manifests: YAML or JSON, one document or many, objects or lists of them. All problems are collected, each with the object's
 //! name and the path in it. Skipped objects are listed in the notes.
 
+mod autoscalers;
 mod gangs;
 mod kinds;
 mod objects;
@@ -156,6 +157,7 @@ pub fn parse_files<'a>(
     let (notes, twice) = once(&mut objects);
     manifest.notes.extend(notes);
     errors.extend(twice);
+    manifest.notes.extend(autoscalers::scale(&mut objects));
     let mut shared = Shared::new(&objects);
     // The admission of other objects depends on these.
     let (rules, others): (Vec<_>, Vec<_>) =

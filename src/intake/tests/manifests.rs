@@ -336,6 +336,26 @@ fn what_a_server_printed_twice_counts_once() {
 }
 
 #[test]
+fn a_target_of_an_autoscaler_has_its_least_replicas() {
+    let scaled = |replicas: &str, least: u32| {
+        let set = format!(
+            "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: a}}, spec: {{{replicas}selector: {{}}, {TEMPLATE}}}}}"
+        );
+        let scaler = format!(
+            "{{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {{name: s}}, spec: {{minReplicas: {least}, \
+             maxReplicas: 9, scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: a}}}}}}"
+        );
+        let manifest = read(&format!("{set}\n---\n{scaler}\n"));
+        (manifest.pods.len(), manifest.notes)
+    };
+    let (pods, notes) = scaled("", 5);
+    assert_eq!(pods, 5);
+    let note = "HorizontalPodAutoscaler default/s: Deployment `a` counts with 5 replicas; it may have up to 9, which are not planned";
+    assert!(notes.contains(&note.to_owned()), "{notes:?}");
+    assert_eq!((scaled("replicas: 7, ", 5).0, scaled("replicas: 0, ", 5).0), (7, 0));
+}
+
+#[test]
 fn a_written_workload_counts_instead_of_its_stored_copy_and_its_pods_are_there() {
     let stored_set = stored("Deployment", "web", None, "spec: {replicas: 2, selector: {}, TEMPLATE}");
     let replica_set = stored(

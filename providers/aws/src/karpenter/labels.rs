@@ -64,7 +64,12 @@ fn of_instance(name: &str) -> LabelMapping {
         "instance-cpu-manufacturer" => LabelMapping::NoCounterpart(
             "Choose processors with `kubernetes.io/arch` or by `poolwright.dev/instance-family`.",
         ),
-        "instance-tenancy" => LabelMapping::NoCounterpart("Poolwright launches with shared tenancy only."),
+        "instance-tenancy" => {
+            LabelMapping::Only(Some("default"), "Poolwright launches with shared tenancy only.")
+        }
+        _ if name.starts_with("instance-accelerator-") => {
+            LabelMapping::Only(None, "Poolwright buys no accelerators but NVIDIA GPUs.")
+        }
         "ec2nodeclass" => {
             LabelMapping::NoCounterpart("A pool names its node class in `nodeClassRef`, not by a label.")
         }

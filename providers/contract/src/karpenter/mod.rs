@@ -61,6 +61,8 @@ pub enum LabelMapping {
     GpuManufacturer,
     /// Every node that may be bought would have met the requirement, so that none is needed. The sentence says why.
     Unneeded(&'static str),
+    /// Poolwright's nodes have no other value than this one, or do not have the label at all. The sentence says why.
+    Only(Option<&'static str>, &'static str),
     /// There is no counterpart. The sentence says what to do instead.
     NoCounterpart(&'static str),
     /// A label of the user.

@@ -110,6 +110,7 @@ impl Requirements {
                     format!("Left out: Poolwright has no `{}`. {why}", wanted.key),
                 );
             }
+            LabelMapping::Only(value, why) => only(&wanted, value, why, report),
             LabelMapping::UserDefined => self.own(wanted, report),
         }
     }
@@ -363,6 +364,24 @@ pub(super) fn names_that_meet(
 ) -> Option<Vec<String>> {
     let names = names_listed(mapping, operator, values);
     (1..=MOST_VALUES).contains(&names.len()).then_some(names)
+}
+
+/// Notes a requirement on a label that nodes have with this value, or do not have. It is a problem if no node meets it.
+fn only(wanted: &KarpenterRequirement, value: Option<&str>, why: &str, report: &mut Report) {
+    let is_listed = value.is_some_and(|value| wanted.values.iter().any(|one| one == value));
+    let is_met = match wanted.operator {
+        Operator::In => is_listed,
+        Operator::NotIn => !is_listed,
+        Operator::Exists => value.is_some(),
+        Operator::DoesNotExist => value.is_none(),
+        _ => false,
+    };
+    if is_met {
+        report.changed(&wanted.path, format!("Left out: all nodes of Poolwright meet it. {why}"));
+    } else {
+        let cause = format!("no node of Poolwright meets it: {}", why.trim_end_matches('.'));
+        report.problem(&wanted.path, cause, "correct it, or keep this pool in Karpenter");
+    }
 }
 
 /// Returns whether nodes can meet a requirement on a label with few values: system, architecture, capacity type.

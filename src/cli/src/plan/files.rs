@@ -9,7 +9,7 @@ use poolwright_intake::manifest::Manifest;
 use poolwright_report::plan::CatalogueSummary;
 
 use super::missing::Origin;
-use super::{Input, Offers, PodNames, makers, pool};
+use super::{Input, Offers, PodNames, assumed_volumes, makers, pool};
 use crate::exit::Failure;
 use crate::problems::Problems;
 use crate::{node_classes, source};
@@ -96,6 +96,7 @@ pub fn input(paths: &[PathBuf], namespace: Option<&str>, offers: &Offers) -> Res
         ..Snapshot::default()
     };
     makers::want_own_pods(&mut snapshot);
+    assumed_volumes::assume(&mut snapshot, &mut notes);
     let sized: Vec<DaemonSet> =
         snapshot.daemonsets.values().map(|set| set.sized_as(&snapshot.pods)).collect();
     for set in sized {

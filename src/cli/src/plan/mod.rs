@@ -1,5 +1,6 @@
 //! `poolwright plan`: turns flags into input, input into a plan, and a plan into a document, and prints the document.
 
+mod assumed_volumes;
 mod alternatives;
 mod cluster;
 pub mod commitments;

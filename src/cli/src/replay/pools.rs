@@ -11,6 +11,7 @@ use poolwright_terms::{NodeClassRef, Taint, TaintEffect};
 use serde_json::Value;
 
 use super::policy::Policy;
+use super::snapshot::bare;
 use crate::clouds::of_kind;
 use crate::exit::Failure;
 use crate::node_classes::{self, Known, refused};
@@ -48,8 +49,9 @@ fn of_sources(sources: &[Source], policies: &[String]) -> Result<Pools, Problems
         let objects = manifest::objects(&source.name, &source.text).unwrap_or_default();
         for object in objects {
             match object["kind"].as_str() {
-                Some("NodePool") => pools.push(object),
-                Some(kind) if of_kind(kind).is_some() => classes.push(object),
+                // What the cluster wrote belongs to another cluster.
+                Some("NodePool") => pools.push(bare(&object)),
+                Some(kind) if of_kind(kind).is_some() => classes.push(bare(&object)),
                 _ => others += 1,
             }
         }

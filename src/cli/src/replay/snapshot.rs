@@ -93,7 +93,19 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
                             if !is_stored_pod {
                                 admission.fill_in_json(Some(&template.namespace), &mut template.spec);
                             }
-                            work.jobs.extend(template.plan(&mut names));
+                            let Some(job) = template.plan(&mut names) else { continue };
+                            let waves = waves(object, &job, &mut names);
+                            if !waves.is_empty() {
+                                work.notes.push(format!(
+                                    "Job {}/{}: its completions beyond its parallelism follow in {} waves, each when the pods before it \
+                                     would have ended",
+                                    job.namespace,
+                                    job.name,
+                                    waves.len()
+                                ));
+                            }
+                            work.jobs.push(job);
+                            work.jobs.extend(waves);
                         }
                     }
                     Err(problem) => problems.push(format!("{file}: {problem}")),
@@ -121,9 +133,33 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
     problems.or(work)
 }
 
+/// Returns the pods that a Job makes when its first ones have ended: those of its completions beyond its parallelism.
+fn waves(object: &Value, first: &JobPlan, names: &mut Names) -> Vec<JobPlan> {
+    let (Some(completions), Some(length)) = (object["spec"]["completions"].as_u64(), first.length) else {
+        return Vec::new();
+    };
+    if object["kind"] != "Job" || first.pods == 0 {
+        return Vec::new();
+    }
+    let ended = object["status"]["succeeded"].as_u64().unwrap_or(0);
+    let mut left = completions.saturating_sub(ended).saturating_sub(first.pods.into());
+    let mut waves = Vec::new();
+    while left > 0 && waves.len() < MOST_WAVES {
+        let pods = u32::try_from(left).unwrap_or(u32::MAX).min(first.pods);
+        left -= u64::from(pods);
+        let arrives = length.saturating_mul(waves.len() as u32 + 1);
+        let name = names.take(&first.namespace, &first.name);
+        waves.push(JobPlan { name, arrives, pods, ..first.clone() });
+    }
+    waves
+}
+
 fn namespace_of(object: &Value) -> Option<String> {
     object["metadata"]["namespace"].as_str().map(str::to_owned)
 }
+
+/// The most waves of one Job.
+const MOST_WAVES: usize = 1_000;
 
 /// The namespaces that every cluster has.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -180,7 +216,7 @@ fn owner(object: &Value) -> Option<String> {
 }
 
 /// Returns an object as its author wrote it, without the fields that the cluster sets.
-fn bare(object: &Value) -> Value {
+pub(super) fn bare(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(fields) = object.as_object_mut() {
         fields.remove("status");
@@ -327,6 +363,18 @@ mod tests {
 
     fn list(items: &[Value]) -> String {
         json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
+    }
+
+    #[test]
+    fn completions_of_a_job_beyond_its_parallelism_come_in_waves() {
+        let template = json!({"metadata": {"annotations": {RUNS_FOR: "30m"}},
+            "spec": {"containers": [{"name": "work", "image": "work"}], "restartPolicy": "Never"}});
+        let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "six", "namespace": "ml"},
+            "spec": {"completions": 5, "parallelism": 2, "template": template}});
+        let work = work(&list(&[job])).unwrap();
+        let waves: Vec<_> = work.jobs.iter().map(|job| (job.pods, job.arrives.as_secs() / 60)).collect();
+        assert_eq!(waves, [(2, 0), (2, 30), (1, 60)]);
+        assert!(work.notes.iter().any(|note| note.contains("follow in 2 waves")), "{:?}", work.notes);
     }
 
     #[test]

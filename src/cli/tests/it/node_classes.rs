@@ -216,3 +216,18 @@ fn a_written_pool_beyond_the_bounds_of_its_resource_is_refused_before_anything_i
         assert!(said.contains(path) && said.contains("gpu"), "{field}: {said}");
     }
 }
+
+#[test]
+fn claims_and_storage_classes_that_the_files_lack_are_assumed_and_named() {
+    let set = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec:\n  serviceName: db\n  replicas: 2\n  \
+               selector: {matchLabels: {a: b}}\n  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: db, \
+               resources: {requests: {cpu: '1'}}}]}}\n  volumeClaimTemplates: [{metadata: {name: data}, spec: {storageClassName: gp3, \
+               accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n\
+               spec: {containers: [{name: a}], volumes: [{name: v, persistentVolumeClaim: {claimName: mine}}]}\n";
+    let plan = crate::support::plan(&["-f", "-"], set);
+    assert_eq!(plan["pods"]["unplaced"], 0, "{plan}");
+    let notes = plan["notes"].to_string();
+    for part in ["StorageClass `gp3` is not among the files", "PersistentVolumeClaim default/mine is not among the files"] {
+        assert!(notes.contains(part), "{part}: {notes}");
+    }
+}

@@ -409,7 +409,9 @@ fn holds(chosen: &RankedOffering, pods: usize, requests: &ResourceList, pool: &s
 }
 
 fn next_best(price: UsdPerHour, other: UsdPerHour, name: &InstanceTypeName) -> String {
-    if other > price {
+    if price == UsdPerHour::ZERO && other > price {
+        format!("next best: {name} at {other:#}")
+    } else if other > price {
         format!("next best: {name} at {other:#}, {} % dearer", dearer_percent(price, other))
     } else {
         format!("as good: {name} at {other:#}")

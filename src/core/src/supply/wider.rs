@@ -1,5 +1,7 @@
 //! Offerings that a pool's node class sells and its requirements exclude: what a pool could buy if they were wider.
 
+use std::fmt;
+
 use poolwright_catalog::{InstanceTypeName, ResourceList, ResourceName, UsdPerHour};
 
 use crate::demand::volumes::attach::Attachable;
@@ -30,10 +32,24 @@ pub(crate) struct Wider<'s, 'a> {
     pub sharing: Sharing,
 }
 
+/// An instance type that a pool could buy if its requirements were wider.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WiderType<'s> {
+    kind: &'s InstanceTypeName,
+    price: UsdPerHour,
+}
+
+impl fmt::Display for WiderType<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({:#})", self.kind, self.price)
+    }
+}
+
 impl<'s> Wider<'s, '_> {
-    /// Returns the cheapest instance type that would hold the pod if the requirements of the pool at this index allowed every
-    /// offering of its node class. Taints are not checked.
-    pub fn holds(&self, at: usize, asked: Asked<'_>) -> Option<&'s InstanceTypeName> {
+    /// Returns an instance type that would hold the pod if the requirements of the pool at this index allowed every offering of its
+    /// node class: of those that break the fewest requirements, the cheapest. A type with GPUs comes last for pods without. Taints
+    /// are not checked.
+    pub fn holds(&self, at: usize, asked: Asked<'_>) -> Option<WiderType<'s>> {
         let pool = &self.supply.pools[at];
         let catalogue = self.supply.tables[pool.table].catalogue;
         let daemons = self.daemons.tolerating(&pool.pool.taints);
@@ -55,8 +71,15 @@ impl<'s> Wider<'s, '_> {
             let grants = |form: &GpuForm| form.grants(self.sharing, kind, asked.gpus);
             let has_gpus = asked.gpus.is_none() || GpuForm::all(self.sharing, kind).iter().any(grants);
             let price: UsdPerHour = offering.price.known()?;
-            (has_gpus && asked.requests.fits(&room)).then_some((price, index, &kind.name))
+            let limits = &pool.pool.limits;
+            let is_within = limits.usd_per_hour.is_none_or(|most| price <= most)
+                && limits.resources.iter().all(|(name, most)| kind.allocatable.get(name.as_str()) <= *most);
+            let broken = pool.pool.requirements.iter().filter(|one| !rules::matches(one, &labels)).count();
+            let wastes_gpus = kind.gpu.is_some() && asked.gpus.is_none() && asked.requests.get(ResourceName::NVIDIA_GPU) == 0;
+            let fits = has_gpus && is_within && asked.requests.fits(&room);
+            fits.then_some((wastes_gpus, broken, price, index, &kind.name))
         };
-        (0..catalogue.offerings().len()).filter_map(holds).min().map(|(.., kind)| kind)
+        let best = (0..catalogue.offerings().len()).filter_map(holds).min()?;
+        Some(WiderType { kind: best.4, price: best.2 })
     }
 }

@@ -61,7 +61,7 @@ pub fn pods(
         lines.extend(budgets(snapshot, pod));
         // The result must always be included.
         lines.truncate(MOST_LINES - 1 - usize::from(relaxed.is_some()));
-        lines.push(outcome(plan, key));
+        lines.push(outcome(snapshot, plan, key));
         lines.extend(relaxed);
         Some(lines)
     };
@@ -211,7 +211,7 @@ pub(crate) fn is_outcome(line: &str) -> bool {
     line.starts_with("Planned on ") || line.starts_with("Not planned")
 }
 
-fn outcome(plan: &Plan, key: &PodKey) -> String {
+fn outcome(snapshot: &Snapshot, plan: &Plan, key: &PodKey) -> String {
     if let Some(claim) = plan.claims.iter().find(|claim| claim.planned_pods.contains(key)) {
         let others = claim.planned_pods.len() - 1;
         let others = match others {
@@ -239,6 +239,9 @@ fn outcome(plan: &Plan, key: &PodKey) -> String {
     match plan.unplaced.iter().find(|left| left.pod == *key) {
         Some(left) => {
             format!("Not planned ({}): {}.", left.reason.as_str(), left.message.trim_end_matches('.'))
+        }
+        None if snapshot.pods.get(key).is_some_and(|pod| pod.deleting_since.is_some()) => {
+            "It is being deleted, so nothing is planned for it.".to_owned()
         }
         None => "Not planned: the plan did not pass its check; see the controller's log.".to_owned(),
     }

@@ -180,7 +180,7 @@ fn a_pool_that_could_buy_a_larger_node_is_told_which_and_that_node_then_holds_th
         },
         ..pool("gpu")
     };
-    let advice = "widen the pool's requirements so that it may buy g5.12xlarge";
+    let advice = "widen the pool's requirements so that it may buy g5.12xlarge ($5.67/h)";
     let big = || pod("a", requests(1, 1, 2));
     assert!(message_for([small(false)], big()).ends_with(advice));
     let mut zoned = big();

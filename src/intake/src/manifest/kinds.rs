@@ -73,14 +73,15 @@ const MAKERS: [(&str, &str); 9] = [
     ("trainer.kubeflow.org", "TrainJob"),
 ];
 
-/// Kinds that hold pod templates for other objects, and make no pods themselves.
-const TEMPLATES: [&str; 11] = [
+/// Kinds that hold pod templates for other objects, or name their pods, and make no pods themselves.
+const TEMPLATES: [&str; 12] = [
     "ClusterServingRuntime",
     "ClusterTrainingRuntime",
     "ClusterWorkflowTemplate",
     "ControllerRevision",
     "InstanceSet",
     "LLMInferenceServiceConfig",
+    "PodGroup",
     "PodTemplate",
     "ServingRuntime",
     "TrainingRuntime",

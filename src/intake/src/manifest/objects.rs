@@ -191,7 +191,13 @@ pub(super) fn once(objects: &mut Vec<Object>) -> (Vec<String>, Vec<IntakeError>)
             // The API server refuses most changes of a pod.
             let takes_stored = object.kind == "Pod";
             let which = if takes_stored { "stored" } else { "written" };
-            notes.push(format!("{}: it is there stored and written; the {which} one counts", key.1));
+            let is_changed = known.value["spec"]["template"] != object.value["spec"]["template"];
+            let stays = if is_changed && !takes_stored {
+                ", and its pods that are there keep the old template: a rollout of the new one is not planned"
+            } else {
+                ""
+            };
+            notes.push(format!("{}: it is there stored and written; the {which} one counts{stays}", key.1));
             let other =
                 if object.is_stored() == takes_stored { std::mem::replace(known, object) } else { object };
             if !takes_stored {

@@ -52,8 +52,6 @@ pub enum WhyCheaper {
     Interruptions(UsdPerHour),
     /// Its nodes may leave the cloud less choice than `minValues` of a pool asks for.
     MinValues,
-    /// The plan pays for this rule.
-    Rule(CostRule),
     /// A limit made the plan choose in steps.
     Steps,
     /// The search ended before the best plan.
@@ -110,7 +108,6 @@ impl Document {
 
     /// Returns why another way to buy costs less than the plan.
     fn why_cheaper(&self, other: &Baseline) -> WhyCheaper {
-        let lists = |rule: &CostRule| self.rules.iter().any(|of| of.rule == *rule);
         let later = self.over_time.zip(other.over_time).map(|(mine, theirs)| (mine.usd, theirs));
         if let Some((mine, theirs)) = later.filter(|(mine, theirs)| mine <= theirs) {
             return WhyCheaper::OverTime(Usd(theirs.0 - mine.0));
@@ -121,8 +118,6 @@ impl Document {
         }
         if other.ignores_min_values {
             WhyCheaper::MinValues
-        } else if let Some(rule) = [CostRule::Weights, CostRule::Preferences].into_iter().find(lists) {
-            WhyCheaper::Rule(rule)
         } else if self.in_steps {
             WhyCheaper::Steps
         } else if matches!(self.verdict(), Verdict::Within(_)) {

@@ -8,8 +8,7 @@ use crate::rules::colocation::Colocation;
 use crate::supply::daemonsets::DaemonSets;
 use crate::supply::limits::Limits;
 use crate::supply::offerings::{Admissions, PoolOffering, Supply};
-use crate::supply::wider::{Asked, Wider};
-use poolwright_catalog::InstanceTypeName;
+use crate::supply::wider::{Asked, Wider, WiderType};
 
 /// The supply that the planner could choose from, with its rules.
 #[derive(Clone, Copy)]
@@ -34,8 +33,8 @@ impl<'s> UnplacedInputs<'s, '_> {
         rules::check_labels(class.spec, &self.supply.labels(at, offer.offering)).is_ok()
     }
 
-    /// Returns the cheapest instance type that would hold a pod of the class if the requirements of the pool allowed it.
-    pub fn wider(&self, at: usize, class: &PodClass<'_>) -> Option<&'s InstanceTypeName> {
+    /// Returns an instance type that would hold a pod of the class if the requirements of the pool allowed it.
+    pub fn wider(&self, at: usize, class: &PodClass<'_>) -> Option<WiderType<'s>> {
         let asked = Asked { spec: class.spec, requests: &class.requests, gpus: class.gpu_need.as_ref() };
         let UnplacedInputs { snapshot, supply, daemons, sharing, .. } = *self;
         Wider { snapshot, supply, daemons, attachable: &self.volumes.attachable, sharing }.holds(at, asked)

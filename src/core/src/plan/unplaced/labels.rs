@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use poolwright_catalog::{InstanceTypeName, ResourceName};
+use poolwright_catalog::ResourceName;
 use poolwright_terms::{domains, labels};
 
 use crate::model::{Operator, PodSpec, PoolName, Requirement};
@@ -11,6 +11,7 @@ use crate::plan::unplaced::inputs::{UnplacedInputs, list};
 use crate::rules::labels::Labels;
 use crate::rules::{self, Rejection};
 use crate::supply::offerings::{PoolOffering, Supply};
+use crate::supply::wider::WiderType;
 
 /// Returns the message if the pods' own rules match, but the affinity that their scheduler adds does not.
 pub(crate) fn enforced_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> Option<String> {
@@ -115,7 +116,7 @@ pub(crate) fn labels_miss(
     inputs: &UnplacedInputs<'_, '_>,
     class: &PodClass<'_>,
     at: usize,
-    wider: Option<&InstanceTypeName>,
+    wider: Option<WiderType<'_>>,
 ) -> (String, bool) {
     let (spec, supply) = (class.spec, inputs.supply);
     let pool = &supply.pools[at];

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use poolwright_catalog::{InstanceTypeName, ResourceName};
+use poolwright_catalog::ResourceName;
 
 use crate::model::Sharing;
 use crate::plan::pack::classes::PodClass;
@@ -10,6 +10,7 @@ use crate::plan::unplaced::inputs::UnplacedInputs;
 use crate::rules::format;
 use crate::rules::gpus::{self, GpuForm, MIG_PREFIX};
 use crate::supply::offerings::PoolOffering;
+use crate::supply::wider::WiderType;
 
 /// The prefix of the resources for huge pages.
 const HUGE_PAGES: &str = "hugepages-";
@@ -97,7 +98,26 @@ fn taken(
         .map_or_else(String::new, |words| format!(", because {words}"))
 }
 
-fn widen(kind: &InstanceTypeName) -> String {
+/// Returns what a node class may change about a resource that the catalogue lacks; `None` if nothing.
+fn of_node_class(
+    inputs: &UnplacedInputs<'_, '_>,
+    at: usize,
+    resource: &ResourceName,
+    most: u64,
+) -> Option<String> {
+    let class = &inputs.supply.pools[at].pool.node_class;
+    if resource.as_str() == ResourceName::EPHEMERAL_STORAGE {
+        let most = format::quantity(resource, most);
+        return Some(format!("nodes have at most {most} as {class} sets their disks; give them more space there, or ask for less"));
+    }
+    // Extended resources of devices that a node class can attach.
+    let is_device = most == 0 && resource.as_str().contains('/') && !resource.as_str().starts_with("nvidia.com/");
+    is_device.then(|| {
+        format!("no instance type in the catalogue has it; if {class} can attach such devices, allow them there, or add it to a type with --catalogue")
+    })
+}
+
+fn widen(kind: WiderType<'_>) -> String {
     format!("widen the pool's requirements so that it may buy {kind}")
 }
 
@@ -135,6 +155,9 @@ fn remedy(
     let most = amounts().max().unwrap_or(0);
     if most == 0 && resource.as_str().starts_with(HUGE_PAGES) {
         return "nodes have huge pages only if their image or boot parameters reserve them, and no instance type in the catalogue promises them; use a node that has them already, or add them to a type with --catalogue".to_owned();
+    }
+    if let Some(advice) = of_node_class(inputs, at, resource, most).filter(|_| most < wanted) {
+        return advice;
     }
     if most == 0 {
         return "no instance type in the catalogue has it, so no node can be bought for it".to_owned();

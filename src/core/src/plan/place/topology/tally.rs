@@ -210,6 +210,10 @@ impl Tally {
         kind: &PodRelations,
         place: &Place,
     ) -> Result<(), Refusal> {
+        // Nobody is there to be with, whatever the place.
+        if !kind.is_seed() && self.is_nowhere(at) {
+            return Err(Refusal::Alone(at));
+        }
         let keys = &relations.affinities[at].keys;
         let missing = || keys.iter().filter(|key| place[**key] == NONE);
         // A new node gets a host name, so any other missing label is the reason to report.

@@ -1,0 +1,73 @@
+//! What a plan from files assumes about claims and StorageClasses that the files do not have. A cluster most likely has them, and
+//! its usual class waits for the pod (`WaitForFirstConsumer`), so the volume is created where the pod runs.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use poolwright_core::{ObjectKey, PodVolume, Snapshot, StorageClass, VolumeClaim, VolumeShape};
+
+/// The driver of assumed classes. No limit of nodes is known for it.
+const PROVISIONER: &str = "assumed";
+/// The name of the assumed default class.
+const DEFAULT: &str = "default";
+
+/// Adds the claims and classes that waiting pods need and the files lack, with a note for each.
+pub fn assume(snapshot: &mut Snapshot, notes: &mut Vec<String>) {
+    let missing: BTreeSet<ObjectKey> = snapshot
+        .pods
+        .unbound()
+        .flat_map(|pod| {
+            let claims = pod.volumes.iter().filter_map(|volume| match volume {
+                PodVolume::Claim { name, ephemeral: false } => Some(name),
+                _ => None,
+            });
+            claims.map(|name| ObjectKey::new(pod.key.namespace(), name.clone()))
+        })
+        .filter(|key| !snapshot.volume_claims.contains_key(key))
+        .collect();
+    for key in missing {
+        notes.push(format!(
+            "PersistentVolumeClaim {key} is not among the files; it counts as one whose volume can be created in any zone"
+        ));
+        let claim = VolumeClaim {
+            key: key.clone(),
+            class: None,
+            volume: None,
+            bound: false,
+            lost: false,
+            selected_node: None,
+            shape: VolumeShape::default(),
+            selector: Vec::new(),
+            ephemeral_for: None,
+            deleting: false,
+        };
+        snapshot.volume_claims.insert(key, Arc::new(claim));
+    }
+    let has_default = snapshot.storage_classes.values().any(|class| class.default_since.is_some());
+    let open = || snapshot.volume_claims.values().filter(|claim| !claim.bound && claim.volume.is_none() && !claim.deleting);
+    let named: BTreeSet<String> = open()
+        .filter_map(|claim| claim.class.clone())
+        .filter(|class| !class.is_empty() && !snapshot.storage_classes.contains_key(class))
+        .collect();
+    let wants_default = !has_default && open().any(|claim| claim.class.is_none());
+    let assumed = |name: &str, is_default: bool| StorageClass {
+        name: name.to_owned(),
+        provisioner: Some(PROVISIONER.to_owned()),
+        waits_for_pod: true,
+        allowed: None,
+        default_since: is_default.then_some(Timestamp::UNIX_EPOCH),
+    };
+    for name in named {
+        notes.push(format!(
+            "StorageClass `{name}` is not among the files; it counts as one that waits for the pod (WaitForFirstConsumer)"
+        ));
+        snapshot.storage_classes.insert(name.clone(), Arc::new(assumed(&name, false)));
+    }
+    if wants_default {
+        notes.push(
+            "no default StorageClass is among the files; one counts that waits for the pod (WaitForFirstConsumer)".to_owned(),
+        );
+        snapshot.storage_classes.insert(DEFAULT.to_owned(), Arc::new(assumed(DEFAULT, true)));
+    }
+}
