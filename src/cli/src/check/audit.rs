@@ -122,9 +122,8 @@ fn verdicts(seen: &Seen) -> Vec<(String, Verdict)> {
 
 /// Finds claims whose instance no cloud lists.
 fn of_claims(seen: &Seen, instances: &[Instance], kinds: &BTreeSet<&str>) -> Vec<(String, Verdict)> {
-    let is_there = |claim: &Claim, id: &str| {
-        instances.iter().any(|one| one.provider_id == id || one.key == claim.uid.0)
-    };
+    let is_there =
+        |claim: &Claim, id: &str| instances.iter().any(|one| one.provider_id == id || one.key == claim.uid.0);
     let launched = seen.claims.iter().filter(|claim| kinds.contains(claim.node_class.kind.as_str()));
     let launched = launched.filter_map(|claim| Some((claim, claim.launched.as_ref()?)));
     let mut count = 0;
@@ -133,16 +132,24 @@ fn of_claims(seen: &Seen, instances: &[Instance], kinds: &BTreeSet<&str>) -> Vec
         .filter(|(claim, launched)| {
             let since = claim.since(ConditionType::Launched).unwrap_or(claim.created);
             let is_old = seen.now.duration_since(since) > SETTLED;
-            is_old && claim.since(ConditionType::InstanceTerminating).is_none() && !is_there(claim, &launched.provider_id)
+            is_old
+                && claim.since(ConditionType::InstanceTerminating).is_none()
+                && !is_there(claim, &launched.provider_id)
         })
         .map(|(claim, launched)| {
             let why = format!("the cloud does not list its instance {}", launched.provider_id);
-            let fix = format!("kubectl describe nodeclaim {}; compare the tags of the instance, and the account and region", claim.name);
+            let fix = format!(
+                "kubectl describe nodeclaim {}; compare the tags of the instance, and the account and region",
+                claim.name
+            );
             (format!("NodeClaim {}", claim.name), Verdict::wrong(why, fix))
         })
         .collect();
     if all.is_empty() {
-        all.push(("claims".to_owned(), Verdict::fine(format!("the instances of {count} NodeClaims are listed"))));
+        all.push((
+            "claims".to_owned(),
+            Verdict::fine(format!("the instances of {count} NodeClaims are listed")),
+        ));
     }
     all
 }
@@ -150,20 +157,23 @@ fn of_claims(seen: &Seen, instances: &[Instance], kinds: &BTreeSet<&str>) -> Vec
 /// Finds instances without a claim.
 fn of_instances(seen: &Seen, instances: &[Instance]) -> Vec<(String, Verdict)> {
     let uids: BTreeSet<&str> = seen.claims.iter().map(|claim| claim.uid.0.as_str()).collect();
-    let is_lost = |one: &&Instance| {
-        !uids.contains(one.key.as_str()) && seen.now.duration_since(one.launched) > SETTLED
-    };
+    let is_lost =
+        |one: &&Instance| !uids.contains(one.key.as_str()) && seen.now.duration_since(one.launched) > SETTLED;
     let mut all: Vec<_> = instances
         .iter()
         .filter(is_lost)
         .map(|one| {
             let why = format!("you pay for this {}, and no NodeClaim has it", one.offering);
-            let fix = "a controller that leads terminates it within minutes; if none does, terminate it yourself";
+            let fix =
+                "a controller that leads terminates it within minutes; if none does, terminate it yourself";
             (format!("instance {}", one.provider_id), Verdict::wrong(why, fix))
         })
         .collect();
     if all.is_empty() {
-        all.push(("instances".to_owned(), Verdict::fine(format!("each of {} has a NodeClaim", instances.len()))));
+        all.push((
+            "instances".to_owned(),
+            Verdict::fine(format!("each of {} has a NodeClaim", instances.len())),
+        ));
     }
     all
 }
@@ -174,11 +184,16 @@ fn of_nodes(seen: &Seen) -> Vec<(String, Verdict)> {
     let mut count = 0;
     for node in &seen.nodes {
         let ours = [RESERVED_TAINT, DISRUPTED_TAINT, UNREGISTERED_TAINT];
-        let Some(taint) = node.taints.iter().find(|taint| ours.contains(&taint.key.as_str())) else { continue };
+        let Some(taint) = node.taints.iter().find(|taint| ours.contains(&taint.key.as_str())) else {
+            continue;
+        };
         count += 1;
         let claim = seen.claims.iter().find(|claim| {
             claim.node_name.as_ref() == Some(&node.name)
-                || claim.launched.as_ref().is_some_and(|launched| node.provider_id.as_ref() == Some(&launched.provider_id))
+                || claim
+                    .launched
+                    .as_ref()
+                    .is_some_and(|launched| node.provider_id.as_ref() == Some(&launched.provider_id))
         });
         let why = match claim {
             None => Some(format!("it has the taint {}, and no NodeClaim has the node", taint.key)),
@@ -190,7 +205,11 @@ fn of_nodes(seen: &Seen) -> Vec<(String, Verdict)> {
         }
     }
     if all.is_empty() {
-        let closed = if count == 0 { "none is closed".to_owned() } else { format!("{count} are closed, each for a reason") };
+        let closed = if count == 0 {
+            "none is closed".to_owned()
+        } else {
+            format!("{count} are closed, each for a reason")
+        };
         all.push(("closed nodes".to_owned(), Verdict::fine(closed)));
     }
     all
@@ -206,8 +225,12 @@ fn no_reason(claim: &Claim, taint: &str, now: Timestamp) -> Option<String> {
         RESERVED_TAINT if is_late && !retires && !leaves => {
             Some("it is still reserved for the pods of a scale-up that is long over".to_owned())
         }
-        DISRUPTED_TAINT if !leaves => Some("it is closed as if it were removed, and its NodeClaim says nothing of that".to_owned()),
-        UNREGISTERED_TAINT if is_late => Some("it is closed as if it had not joined, and its NodeClaim says that it has".to_owned()),
+        DISRUPTED_TAINT if !leaves => {
+            Some("it is closed as if it were removed, and its NodeClaim says nothing of that".to_owned())
+        }
+        UNREGISTERED_TAINT if is_late => {
+            Some("it is closed as if it had not joined, and its NodeClaim says that it has".to_owned())
+        }
         _ => None,
     }
 }
@@ -222,14 +245,23 @@ fn of_limits(seen: &Seen) -> Vec<(String, Verdict)> {
         let name = format!("NodePool {}", pool.name);
         let fix = "raise the limit if you lowered it on purpose, or remove NodeClaims; the pool buys nothing until then";
         if let Some(limit) = pool.limits.usd_per_hour.filter(|limit| cost > *limit) {
-            all.push((name.clone(), Verdict::wrong(format!("its nodes cost {cost:#}, more than its limit of {limit:#}"), fix)));
+            all.push((
+                name.clone(),
+                Verdict::wrong(format!("its nodes cost {cost:#}, more than its limit of {limit:#}"), fix),
+            ));
         }
         if let Some(limit) = pool.limits.nodes.filter(|limit| nodes > *limit) {
-            all.push((name, Verdict::wrong(format!("it has {nodes} nodes, more than its limit of {limit}"), fix)));
+            all.push((
+                name,
+                Verdict::wrong(format!("it has {nodes} nodes, more than its limit of {limit}"), fix),
+            ));
         }
     }
     if all.is_empty() {
-        all.push(("limits".to_owned(), Verdict::fine(format!("{} NodePools are within their limits", seen.pools.len()))));
+        all.push((
+            "limits".to_owned(),
+            Verdict::fine(format!("{} NodePools are within their limits", seen.pools.len())),
+        ));
     }
     all
 }
@@ -241,9 +273,7 @@ mod tests {
     use super::*;
 
     fn claim(name: &str, conditions: &[&str]) -> Claim {
-        let condition = |kind: &&str| {
-            json!({"type": kind, "status": "True", "reason": "Launched", "message": "m", "lastTransitionTime": "2026-03-01T11:00:00Z"})
-        };
+        let condition = |kind: &&str| json!({"type": kind, "status": "True", "reason": "Launched", "message": "m", "lastTransitionTime": "2026-03-01T11:00:00Z"});
         let conditions: Vec<Value> = conditions.iter().map(condition).collect();
         let claim = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodeClaim",
             "metadata": {"name": name, "uid": format!("u-{name}"), "labels": {"poolwright.dev/nodepool": "gpu"},
@@ -316,9 +346,17 @@ mod tests {
     #[test]
     fn a_node_that_is_closed_without_a_reason_is_named_with_the_command_that_opens_it() {
         let mut seen = seen();
-        seen.nodes = vec![node("a", Some(RESERVED_TAINT)), node("b", Some(DISRUPTED_TAINT)), node("gone", Some(RESERVED_TAINT))];
+        seen.nodes = vec![
+            node("a", Some(RESERVED_TAINT)),
+            node("b", Some(DISRUPTED_TAINT)),
+            node("gone", Some(RESERVED_TAINT)),
+        ];
         assert_eq!(wrong(&seen), ["Node a", "Node b", "Node gone"]);
-        seen.claims = vec![claim("a", &["Initialized", "Retiring"]), claim("b", &["Initialized", "Disrupting"]), claim("gone", &[])];
+        seen.claims = vec![
+            claim("a", &["Initialized", "Retiring"]),
+            claim("b", &["Initialized", "Disrupting"]),
+            claim("gone", &[]),
+        ];
         seen.instances = Err("not asked".to_owned());
         assert_eq!(wrong(&seen), [""; 0]);
     }

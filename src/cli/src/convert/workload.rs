@@ -179,7 +179,9 @@ fn mapped(key: &str, operator: Operator, values: Vec<String>) -> Mapped {
                 _ => Mapped::None("Poolwright buys NVIDIA GPUs only.".to_owned()),
             }
         }
-        LabelMapping::Only(None, _) if matches!(operator, Operator::NotIn | Operator::DoesNotExist) => Mapped::Same,
+        LabelMapping::Only(None, _) if matches!(operator, Operator::NotIn | Operator::DoesNotExist) => {
+            Mapped::Same
+        }
         LabelMapping::Only(_, instead) => Mapped::None(instead.to_owned()),
         // No node of Poolwright has the label.
         LabelMapping::Unneeded(_) | LabelMapping::NoCounterpart(_)

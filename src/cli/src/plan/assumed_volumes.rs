@@ -45,7 +45,12 @@ pub fn assume(snapshot: &mut Snapshot, notes: &mut Vec<String>) {
         snapshot.volume_claims.insert(key, Arc::new(claim));
     }
     let has_default = snapshot.storage_classes.values().any(|class| class.default_since.is_some());
-    let open = || snapshot.volume_claims.values().filter(|claim| !claim.bound && claim.volume.is_none() && !claim.deleting);
+    let open = || {
+        snapshot
+            .volume_claims
+            .values()
+            .filter(|claim| !claim.bound && claim.volume.is_none() && !claim.deleting)
+    };
     let named: BTreeSet<String> = open()
         .filter_map(|claim| claim.class.clone())
         .filter(|class| !class.is_empty() && !snapshot.storage_classes.contains_key(class))

@@ -1,7 +1,7 @@
 //! `poolwright plan`: turns flags into input, input into a plan, and a plan into a document, and prints the document.
 
-mod assumed_volumes;
 mod alternatives;
+mod assumed_volumes;
 mod cluster;
 pub mod commitments;
 mod existing;

@@ -104,7 +104,9 @@ fn cheaper(plan: &Document, why: WhyCheaper) -> String {
             format!("its expected loss by interruptions is {more:#} higher")
         }
         WhyCheaper::MinValues => "it does not keep minValues, and the plan does".to_owned(),
-        WhyCheaper::Steps => "a limit split this plan into steps, and the first ones took what later ones lack".to_owned(),
+        WhyCheaper::Steps => {
+            "a limit split this plan into steps, and the first ones took what later ones lack".to_owned()
+        }
         WhyCheaper::Search => {
             format!(
                 "the search ended {} above the bound; --gap and --time-limit extend it",

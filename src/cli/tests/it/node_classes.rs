@@ -227,7 +227,10 @@ fn claims_and_storage_classes_that_the_files_lack_are_assumed_and_named() {
     let plan = crate::support::plan(&["-f", "-"], set);
     assert_eq!(plan["pods"]["unplaced"], 0, "{plan}");
     let notes = plan["notes"].to_string();
-    for part in ["StorageClass `gp3` is not among the files", "PersistentVolumeClaim default/mine is not among the files"] {
+    for part in [
+        "StorageClass `gp3` is not among the files",
+        "PersistentVolumeClaim default/mine is not among the files",
+    ] {
         assert!(notes.contains(part), "{part}: {notes}");
     }
 }

@@ -75,7 +75,9 @@ impl<'s> Wider<'s, '_> {
             let is_within = limits.usd_per_hour.is_none_or(|most| price <= most)
                 && limits.resources.iter().all(|(name, most)| kind.allocatable.get(name.as_str()) <= *most);
             let broken = pool.pool.requirements.iter().filter(|one| !rules::matches(one, &labels)).count();
-            let wastes_gpus = kind.gpu.is_some() && asked.gpus.is_none() && asked.requests.get(ResourceName::NVIDIA_GPU) == 0;
+            let wastes_gpus = kind.gpu.is_some()
+                && asked.gpus.is_none()
+                && asked.requests.get(ResourceName::NVIDIA_GPU) == 0;
             let fits = has_gpus && is_within && asked.requests.fits(&room);
             fits.then_some((wastes_gpus, broken, price, index, &kind.name))
         };

@@ -6,7 +6,9 @@ use super::objects::{Object, group, meta};
 
 /// Gives the targets of autoscalers the replicas that these would give them at once. Returns a note for each autoscaler.
 pub(super) fn scale(objects: &mut [Object]) -> Vec<String> {
-    let scales = |object: &&Object| object.kind == "HorizontalPodAutoscaler" && group(&object.api_version) == "autoscaling";
+    let scales = |object: &&Object| {
+        object.kind == "HorizontalPodAutoscaler" && group(&object.api_version) == "autoscaling"
+    };
     let autoscalers: Vec<(String, String, Value)> = objects
         .iter()
         .filter(scales)
@@ -30,7 +32,11 @@ pub(super) fn scale(objects: &mut [Object]) -> Vec<String> {
         if least > replicas && found.value["spec"].is_object() {
             found.value["spec"]["replicas"] = json!(least);
         }
-        let more = if most > least { format!("; it may have up to {most}, which are not planned") } else { String::new() };
+        let more = if most > least {
+            format!("; it may have up to {most}, which are not planned")
+        } else {
+            String::new()
+        };
         notes.push(format!("{name}: {kind} `{own}` counts with {least} replicas{more}"));
     }
     notes

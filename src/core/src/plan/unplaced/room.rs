@@ -108,10 +108,13 @@ fn of_node_class(
     let class = &inputs.supply.pools[at].pool.node_class;
     if resource.as_str() == ResourceName::EPHEMERAL_STORAGE {
         let most = format::quantity(resource, most);
-        return Some(format!("nodes have at most {most} as {class} sets their disks; give them more space there, or ask for less"));
+        return Some(format!(
+            "nodes have at most {most} as {class} sets their disks; give them more space there, or ask for less"
+        ));
     }
     // Extended resources of devices that a node class can attach.
-    let is_device = most == 0 && resource.as_str().contains('/') && !resource.as_str().starts_with("nvidia.com/");
+    let is_device =
+        most == 0 && resource.as_str().contains('/') && !resource.as_str().starts_with("nvidia.com/");
     is_device.then(|| {
         format!("no instance type in the catalogue has it; if {class} can attach such devices, allow them there, or add it to a type with --catalogue")
     })
