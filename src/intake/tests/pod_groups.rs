@@ -74,7 +74,7 @@ fn manifests_have_podgroups_of_kubernetes_and_leave_those_of_other_schedulers_al
     assert_eq!(
         manifest.notes,
         [
-            "PodGroup default/other: scheduling.x-k8s.io/v1alpha1 PodGroup is not read; pods it may make are not planned"
+            "PodGroup default/other: scheduling.x-k8s.io/v1alpha1 PodGroup is not read; its pods are planned one by one, not as a gang"
         ]
     );
     let twice = format!("{text}---\n{text}");

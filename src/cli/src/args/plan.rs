@@ -296,15 +296,13 @@ pub fn at_risk(text: &str) -> Result<UsdPerHour, String> {
 
 /// Parses an amount of US dollars, at most `most`. Errors end with the `remedy`.
 pub fn usd(text: &str, most: UsdPerHour, remedy: &str) -> Result<UsdPerHour, String> {
-    let amount: UsdPerHour = text.parse().map_err(|error| {
-        let cause = match error {
-            MoneyError::NotANumber(_) => "not a decimal number of US dollars",
-            MoneyError::Negative(_) => "negative",
-            MoneyError::TooLarge(_) => "too large",
-        };
-        format!("{cause}; {remedy}")
+    let too_large = || format!("too large; write {most} at most");
+    let amount: UsdPerHour = text.parse().map_err(|error| match error {
+        MoneyError::NotANumber(_) => format!("not a decimal number of US dollars; {remedy}"),
+        MoneyError::Negative(_) => format!("negative; {remedy}"),
+        MoneyError::TooLarge(_) => too_large(),
     })?;
-    if amount > most { Err(format!("too large; {remedy}")) } else { Ok(amount) }
+    if amount > most { Err(too_large()) } else { Ok(amount) }
 }
 
 /// Parses a duration above zero: `5s`, `500ms`, `1m30s`.

@@ -113,6 +113,11 @@ fn cheaper(plan: &Document, why: WhyCheaper) -> String {
                 percent(plan.gap)
             )
         }
+        WhyCheaper::Rule(CostRule::Weights) => "with equal weights, the plan would cost less too".to_owned(),
+        WhyCheaper::Rule(CostRule::Preferences) => {
+            "without the pods' preferences, the plan would cost less too".to_owned()
+        }
+        WhyCheaper::Rule(CostRule::Interruptions) => "interruptions count for the plan".to_owned(),
         WhyCheaper::Unknown => {
             "no rule explains that; please report it, with the file that --save-problem writes".to_owned()
         }

@@ -217,7 +217,8 @@ fn when_time_is_up_the_instance_goes_with_whoever_is_left() {
 
 #[test]
 fn on_an_instance_that_is_gone_there_is_no_work_left_to_save() {
-    let mut snapshot = with(with(cluster(aws(), [pool("gpu")]), [deleted(initialized())]), [claimed_node()]);
+    let dead = Node { ready: false, ..claimed_node() };
+    let mut snapshot = with(with(cluster(aws(), [pool("gpu")]), [deleted(initialized())]), [dead]);
     snapshot = with(snapshot, [bound(work("x"), "n")]);
     snapshot.instances = Some(Instances::new(at(100), []));
     assert_eq!(decide(&snapshot, at(101)).actions, [close(), without_work(), terminate()]);

@@ -55,7 +55,7 @@ fn a_resource_that_no_node_has() {
     let tpu = requests(1, 1, 0).with("google.com/tpu", 4);
     assert_eq!(
         message_for([pool("gpu")], pod("a", tpu)),
-        "needs 4 google.com/tpu, which no offering of pool `gpu` has for it; no instance type in the catalogue has it, so no node can be bought for it"
+        "needs 4 google.com/tpu, which no offering of pool `gpu` has for it; no instance type in the catalogue has it, so a node can be bought for it only if KwokNodeClass `default` or a file of --catalogue adds it to nodes"
     );
 }
 

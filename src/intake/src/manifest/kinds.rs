@@ -128,6 +128,8 @@ impl Object {
             return;
         } else if group.starts_with("karpenter.") || group == "eks.amazonaws.com" {
             format!("{}; convert it with `poolwright convert`", what())
+        } else if self.kind == "PodGroup" {
+            format!("{}; its pods are planned one by one, not as a gang", what())
         } else if TEMPLATES.contains(&self.kind.as_str()) && self.kind != "PodTemplate" {
             format!("{}; it is a template of other objects, and makes no pods itself", what())
         } else if lacks_pods && self.kind == "TrainJob" {

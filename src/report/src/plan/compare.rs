@@ -56,6 +56,8 @@ pub enum WhyCheaper {
     Steps,
     /// The search ended before the best plan.
     Search,
+    /// Without this rule the plan would cost less too.
+    Rule(CostRule),
     /// No reason is known.
     Unknown,
 }
@@ -122,6 +124,8 @@ impl Document {
             WhyCheaper::Steps
         } else if matches!(self.verdict(), Verdict::Within(_)) {
             WhyCheaper::Search
+        } else if let Some(of) = self.rules.iter().find(|of| of.rule != CostRule::Interruptions) {
+            WhyCheaper::Rule(of.rule)
         } else {
             WhyCheaper::Unknown
         }

@@ -116,7 +116,7 @@ fn of_node_class(
     let is_device =
         most == 0 && resource.as_str().contains('/') && !resource.as_str().starts_with("nvidia.com/");
     is_device.then(|| {
-        format!("no instance type in the catalogue has it; if {class} can attach such devices, allow them there, or add it to a type with --catalogue")
+        format!("no instance type in the catalogue has it, so a node can be bought for it only if {class} or a file of --catalogue adds it to nodes")
     })
 }
 
