@@ -183,7 +183,12 @@ async fn a_node_that_lacks_a_gpu_never_opens_and_is_replaced() {
     .unwrap();
     assert!(note.contains("nvidia.com/gpu: 4 promised, 3 advertised"), "{note}");
     let series = r#"poolwright_offerings_failed_total{instance_type="g5.12xlarge",reason="after-launch"}"#;
-    assert!(trial.metric(series).await.unwrap() >= 1.0, "the offering is held back");
+    wait_for("the offering to be held back", WITHIN, async || {
+        ensure!(trial.metric(series).await? >= 1.0, "it is not");
+        Ok(())
+    })
+    .await
+    .unwrap();
 
     cluster.apply("", &[class(0)]).await.unwrap();
     cluster.wait_running(&namespace, 1).await.unwrap();

@@ -65,7 +65,13 @@ fn the_leader_its_version_its_prices_and_pools_that_are_not_ready_are_shown() {
     let (code, all) = checked("led", || list(&[lease(2)]));
     let verdicts: Vec<[&str; 2]> =
         all.iter().map(|[what, verdict, _]| [what.as_str(), verdict.as_str()]).collect();
-    let wanted = [["leader", "fine"], ["version", "fine"], ["prices", "fine"], ["NodePool gpu", "wrong"]];
+    let wanted = [
+        ["leader", "fine"],
+        ["version", "fine"],
+        ["prices", "fine"],
+        ["NodePool gpu", "wrong"],
+        ["money limits", "undetermined"],
+    ];
     assert_eq!(verdicts, wanted, "{all:?}");
     assert!(
         all[0][2]

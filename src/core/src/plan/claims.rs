@@ -241,10 +241,13 @@ impl ClaimBuilder<'_, '_> {
             if let (Some(counted), Some(price), false) = (better_second, offer.availability.price(), less) {
                 second = Some(Second { counted, price, name: &id.instance_type });
             }
-            let within = || {
-                let uses = self.uses(node, offer);
-                uses.iter().all(|(limit, amount)| ceiling.get(limit).is_some_and(|most| amount <= most))
+            // The default limit on money stops a runaway. It must not take the choice of pools that are far below it.
+            let is_within = |limit: u32, amount: u64| {
+                let most = ceiling.get(&limit).copied().unwrap_or(0);
+                let may_grow = is_for_any_type && self.limits.is_default(limit);
+                amount <= most || (may_grow && amount - most <= spare[limit as usize])
             };
+            let within = || self.uses(node, offer).iter().all(|(limit, amount)| is_within(*limit, *amount));
             if affordable && within() && self.same_terms(node, offer) {
                 others.push((less, counts, id.instance_type != *planned_type, id, offer));
             }
@@ -329,6 +332,17 @@ impl ClaimBuilder<'_, '_> {
     pub(crate) fn uses(&self, node: &NewNode<'_>, offer: &PoolOffering) -> BTreeMap<u32, u64> {
         let uses = self.limits.uses(self.supply, node.pool, offer.offering, offer.availability.price());
         uses.into_iter().collect()
+    }
+
+    /// Returns the amount of each limit that a node of this offering uses beyond the planned one.
+    pub(crate) fn beyond(
+        &self,
+        node: &NewNode<'_>,
+        offer: &PoolOffering,
+        planned: &BTreeMap<u32, u64>,
+    ) -> BTreeMap<u32, u64> {
+        let more = |limit: &u32, uses: u64| uses.saturating_sub(planned.get(limit).copied().unwrap_or(0));
+        self.uses(node, offer).into_iter().map(|(limit, uses)| (limit, more(&limit, uses))).collect()
     }
 
     /// Returns whether commitments cover another offering as much as the planned one.

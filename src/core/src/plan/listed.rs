@@ -27,7 +27,14 @@ impl ClaimBuilder<'_, '_> {
         let (pool, first) = (self.supply.pools[node.pool].pool, chosen[0]);
         let most = self.options.max_offerings.clamp(1, MOST);
         if !applies(pool, self.id(node, first)) {
-            return Ok(Listed { offers: chosen.into_iter().take(most).collect(), ..Listed::default() });
+            let offers: Vec<&PoolOffering> = chosen.into_iter().take(most).collect();
+            let mut more = BTreeMap::new();
+            let planned = self.uses(node, &node.offer);
+            for (limit, amount) in offers.iter().flat_map(|offer| self.beyond(node, offer, &planned)) {
+                let known: &mut u64 = more.entry(limit).or_default();
+                *known = amount.max(*known);
+            }
+            return Ok(Listed { offers, more, ..Listed::default() });
         }
         let kind = self.id(node, first).capacity_type;
         let is_priced = |offer: &PoolOffering| offer.availability.price().is_some();
@@ -52,11 +59,7 @@ impl ClaimBuilder<'_, '_> {
             if !count.needs(id, &labels) {
                 continue;
             }
-            let beyond: BTreeMap<u32, u64> = self
-                .uses(node, offer)
-                .into_iter()
-                .map(|(limit, uses)| (limit, uses.saturating_sub(planned.get(&limit).copied().unwrap_or(0))))
-                .collect();
+            let beyond = self.beyond(node, offer, &planned);
             let is_within = beyond.iter().all(|(limit, amount)| *amount <= spare[*limit as usize]);
             let may_be_listed = listed.contains(&offer.offering) || (is_within && holds(offer));
             if !may_be_listed {

@@ -1,6 +1,7 @@
 //! Tests of a claim's alternative offerings, and of its reason.
 
 use poolwright_catalog::ResourceName;
+use poolwright_core::plan::{NeverStop, PlanOptions, plan};
 
 use crate::kit::*;
 
@@ -40,6 +41,24 @@ fn an_alternative_never_takes_more_of_a_limit_than_what_was_planned() {
     assert_eq!(offered(&plan), ["small/a/on-demand"]);
     let plan = planned(&with(cluster(kinds, [pool("gpu")]), [pod("a", requests(1, 1, 1))]));
     assert_eq!(offered(&plan), ["small/a/on-demand", "large/a/on-demand"]);
+}
+
+#[test]
+fn the_default_limit_on_money_gives_alternatives_the_room_that_it_has() {
+    let kinds = catalogue(vec![
+        Kind("small", capacity(4, 16, 1), None, &[("a", "1.00")]),
+        Kind("large", capacity(4, 16, 1), None, &[("a", "1.10")]),
+    ]);
+    let pods = [pod("a", requests(1, 1, 1)), pod("b", requests(1, 1, 1))];
+    let snapshot = with(cluster(kinds, [pool("gpu")]), pods);
+    let offerings = |most| {
+        let options = PlanOptions { default_usd_per_hour: Some(usd(most)), ..PlanOptions::default() };
+        let plan = plan(&snapshot, at(10), &options, &mut NeverStop);
+        plan.claims.iter().map(|claim| claim.offerings.len()).sum::<usize>()
+    };
+    assert_eq!(offerings("500"), 4, "both nodes have an alternative");
+    assert_eq!(offerings("2.10"), 3, "the limit has room for one dearer node");
+    assert_eq!(offerings("2.00"), 2, "the limit has room for the planned nodes alone");
 }
 
 #[test]

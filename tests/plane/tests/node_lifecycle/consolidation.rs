@@ -94,7 +94,7 @@ async fn consolidation_moves_pods_to_an_open_smaller_node() {
     let after = usd_per_hour(&[small]).unwrap();
     assert!(after * 2 < before, "{after} instead of {before}");
     let said = cluster.wait_said("NodeClaim", &large.name_any(), "Underutilized").await.unwrap();
-    assert!(said.contains("$/h now and") && said.contains("its pods go to new"), "{said}");
+    assert!(said.contains("/h now and") && said.contains("its pods go to new"), "{said}");
     remove(&cluster, &namespace, "small").await;
     cluster.wait_nothing_left(&name).await.unwrap();
 }
