@@ -303,7 +303,7 @@ mod tests {
             ("--identity", "", "write a name that no other replica has"),
             ("--bind", "8080", "not an address; write IP:PORT, such as 0.0.0.0:8080"),
             ("--min-priority", "high", "not a whole number; write e.g. 1000"),
-            ("--at-risk", "-1", "negative; write a plain decimal number"),
+            ("--at-risk", "-1", "negative; write what one interruption loses"),
         ] {
             let said = parsed(&[flag, value]).unwrap_err();
             assert!(said.contains(flag) && said.contains(remedy), "{flag}: {said}");

@@ -509,7 +509,6 @@ fn requirements_of_eks_auto_mode_become_what_those_of_karpenter_become() {
 fn keys_of_other_autoscalers_and_clouds_are_not_possible_and_label_no_node() {
     for key in [
         "karpenter.sh/registered",
-        "karpenter.k8s.aws/instance-tenancy",
         "compatibility.karpenter.k8s.aws/x",
         "karpenter.k8s.gcp/instance-size",
         "karpenter.azure.com/sku-family",
@@ -535,6 +534,15 @@ fn keys_of_other_autoscalers_and_clouds_are_not_possible_and_label_no_node() {
     }
     let own = requiring(&json!([{"key": "example.com/karpenter-pool", "operator": "In", "values": ["x"]}]));
     assert_eq!(only(&own).spec.template.metadata.labels["example.com/karpenter-pool"], "x");
+}
+
+#[test]
+fn a_requirement_that_no_node_meets_stops_the_conversion_of_its_pool() {
+    for (key, value) in [("instance-tenancy", "dedicated"), ("instance-accelerator-manufacturer", "habana")] {
+        let key = format!("karpenter.k8s.aws/{key}");
+        let said = problem(&requiring(&json!([{"key": key, "operator": "In", "values": [value]}])));
+        assert!(said.contains("no node of Poolwright meets it"), "{said}");
+    }
 }
 
 #[test]
