@@ -157,11 +157,13 @@ fn may_use(pod: &Pod, node: &Node) -> bool {
 /// Deletes a claim whose node is not open yet, if it has been kept for some time only for a gang that cannot start. Returns
 /// whether it does so.
 pub(crate) fn release(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool {
-    let held = lacking(context, claim).cloned();
-    let Some(gang) = held.filter(|_| needed(context, claim, "its node").is_none()) else {
-        if claim.since(ConditionType::Empty).is_some() {
-            let message = "pods are planned for its node";
-            context.conditions(claim, [is_not(ConditionType::Empty, Reason::PodsExpected, message)]);
+    let needed = needed(context, claim, "its node");
+    let held = lacking(context, claim).cloned().filter(|_| needed.is_none());
+    let Some(gang) = held else {
+        if let Some((reason, message)) = needed
+            && claim.since(ConditionType::Empty).is_some()
+        {
+            context.conditions(claim, [is_not(ConditionType::Empty, reason, message)]);
         }
         return false;
     };

@@ -21,10 +21,13 @@ use crate::model::{Claim, Node, ObjectKey, Pod, PodPhase};
 /// The time that the scheduler may take to bind a pod to the open node that was bought for it.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
+/// The time for which nothing may need a claim before it is deleted without a launch. A controller may replace its pods meanwhile.
+const SETTLE: SignedDuration = SignedDuration::from_secs(5);
+
 pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, opening: &Opening<'_>) {
     let is_open = claim.since(ConditionType::Initialized).is_some();
     let Some(launched) = &claim.launched else {
-        if !release(context, claim) {
+        if !release(context, claim) && !forgo(context, claim) {
             launch(context, claim);
         }
         return;
@@ -56,6 +59,30 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, opening:
     } else {
         initialize(context, claim, node_name, opening);
     }
+}
+
+/// Launches no instance for a claim that nothing needs any more, and deletes the claim once that has lasted. Returns whether
+/// nothing needs it.
+///
+/// Its pods were deleted or found another place. Or a leader that was suspended wrote the claim late, when its successor had
+/// bought nodes for the same pods: a write that is on its way cannot be called back, so the purchase is refused here.
+fn forgo(context: &mut LifecycleContext<'_>, claim: &Claim) -> bool {
+    let waits_for_gang = context.lacking.contains_key(claim.name.0.as_str());
+    if waits_for_gang || empty::needed(context, claim, "its node").is_some() {
+        return false;
+    }
+    let Some(since) = claim.since(ConditionType::Empty) else {
+        let message = "no pod is planned for its node, so no instance is launched for it";
+        context.conditions(claim, [is(ConditionType::Empty, Reason::NoWorkload, message)]);
+        context.wake(after(context.now, SETTLE));
+        return true;
+    };
+    if context.ended(after(since, SETTLE)) {
+        let message = "nothing needs its node any more, so it is deleted before an instance is launched";
+        context.record_event(&claim.name, EventType::Normal, Reason::ScaledDown, message.to_owned());
+        context.delete(claim, true);
+    }
+    true
 }
 
 fn launch(context: &mut LifecycleContext<'_>, claim: &Claim) {

@@ -115,9 +115,13 @@ impl Claims {
         self.all.get(names.into_iter().flatten().filter_map(|names| names.first()).min()?)
     }
 
-    /// Returns the claim that a pod is planned for and that is not being deleted. If there are several, the last by name.
+    /// Returns the claim that a pod is planned for and that is not being deleted. If there are several, a launched one, because it
+    /// is paid for, and the last of them by name.
     pub fn planned_for(&self, pod: &PodKey) -> Option<&ClaimName> {
-        self.by_pod.get(pod)?.last()
+        let names = self.by_pod.get(pod)?;
+        let is_launched =
+            |name: &&ClaimName| self.all.get(*name).is_some_and(|claim| claim.launched.is_some());
+        names.iter().rev().find(is_launched).or(names.last())
     }
 
     /// Returns the claims whose nodes are disrupted, by name.

@@ -8,7 +8,7 @@ use crate::kit::*;
 
 #[test]
 fn a_new_claim_is_launched_and_launched_again_until_that_is_recorded() {
-    let snapshot = with(cluster(aws(), [pool("gpu")]), [claim()]);
+    let snapshot = with(with(cluster(aws(), [pool("gpu")]), [claim()]), [pod("p", requests(1, 1, 1))]);
     let launch = Action::Launch { claim: ClaimName("c".into()) };
     let decision = decide(&snapshot, at(1));
     assert_eq!(decision, Decision { actions: vec![launch.clone()], wake_at: Some(at(6)) });
@@ -17,7 +17,7 @@ fn a_new_claim_is_launched_and_launched_again_until_that_is_recorded() {
 
 #[test]
 fn a_claim_that_is_not_launched_in_time_is_given_up_with_the_reason() {
-    let snapshot = with(cluster(aws(), [pool("gpu")]), [claim()]);
+    let snapshot = with(with(cluster(aws(), [pool("gpu")]), [claim()]), [pod("p", requests(1, 1, 1))]);
     let why = "g5.xlarge/a/on-demand: no instance was launched within 5 min";
     assert_eq!(
         decide(&snapshot, at(300)).actions,
@@ -38,6 +38,55 @@ fn a_claim_that_is_not_launched_in_time_is_given_up_with_the_reason() {
             },
         ]
     );
+}
+
+#[test]
+fn a_claim_whose_pods_are_gone_or_run_elsewhere_is_deleted_before_it_is_launched() {
+    let empty = with(cluster(aws(), [pool("gpu")]), [claim()]);
+    let elsewhere = with(empty.clone(), [bound(pod("p", requests(1, 1, 1)), "other")]);
+    for snapshot in [empty, elsewhere] {
+        let first = decide(&snapshot, at(1));
+        let [Action::SetConditions { conditions, .. }] = &first.actions[..] else { panic!("{first:?}") };
+        assert_eq!((conditions[0].kind, conditions[0].status), (ConditionType::Empty, ConditionStatus::True));
+        let seen = with(snapshot, [true_since(claim(), ConditionType::Empty, 1)]);
+        assert_eq!(
+            decide(&seen, at(5)),
+            Decision { actions: vec![], wake_at: Some(at(6)) },
+            "its pods may come back"
+        );
+        let last = decide(&seen, at(6)).actions;
+        let [Action::RecordEvent(event), Action::DeleteClaim { only_if_empty: true, .. }] = &last[..] else {
+            panic!("{last:?}")
+        };
+        assert_eq!(
+            event.message,
+            "nothing needs its node any more, so it is deleted before an instance is launched"
+        );
+    }
+}
+
+/// A leader that was suspended can write a claim when its successor has long bought nodes for the same pods.
+#[test]
+fn the_later_of_two_claims_for_the_same_pods_launches_nothing() {
+    let late =
+        Claim { name: ClaimName("late".into()), uid: Uid("uid-late".into()), created: at(40), ..claim() };
+    let both = with(cluster(aws(), [pool("gpu")]), [launched(claim()), late]);
+    let both = with(both, [pod("p", requests(1, 1, 1))]);
+    let launches = |action: &Action| matches!(action, Action::Launch { .. });
+    assert!(!decide(&both, at(41)).actions.iter().any(launches));
+}
+
+#[test]
+fn a_claim_that_is_needed_again_is_launched() {
+    let unneeded = true_since(claim(), ConditionType::Empty, 1);
+    let snapshot = with(with(cluster(aws(), [pool("gpu")]), [unneeded]), [pod("p", requests(1, 1, 1))]);
+    let actions = decide(&snapshot, at(30)).actions;
+    assert!(actions.contains(&Action::Launch { claim: ClaimName("c".into()) }), "{actions:?}");
+    let no_more = |action: &Action| {
+        matches!(action, Action::SetConditions { conditions, .. }
+            if conditions[0].kind == ConditionType::Empty && conditions[0].status == ConditionStatus::False)
+    };
+    assert!(actions.iter().any(no_more), "{actions:?}");
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn without_a_listing_nothing_is_reaped_or_taken_for_gone() {
 
 #[test]
 fn an_instance_that_is_not_recorded_yet_is_known_by_the_uid_of_its_claim() {
-    let mut snapshot = with(cluster(aws(), [pool("gpu")]), [claim()]);
+    let mut snapshot = with(with(cluster(aws(), [pool("gpu")]), [claim()]), [pod("p", requests(1, 1, 1))]);
     snapshot.instances = Some(Instances::new(at(200), [instance("kwok://c", "uid-c", 0)]));
     assert_eq!(decide(&snapshot, at(200)).actions, [Action::Launch { claim: ClaimName("c".into()) }]);
 }
