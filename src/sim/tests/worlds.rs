@@ -2,7 +2,7 @@
 //! the bugs they are made for.
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use poolwright_sim::accidents::Rates;
 use poolwright_sim::run::{Outcome, Sabotage, Setup, run};
@@ -22,7 +22,15 @@ fn play(seed: u64, rates: Rates) -> Outcome {
 fn search(from: u64, seeds: u64, rates: Rates, sabotage: Option<Sabotage>) -> Report {
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let search = Search { from, seeds, rates, only: None, threads, sabotage };
-    search.run(&AtomicBool::new(false), &|_| {}).expect("runtimes")
+    // The search for the faults that a bug needs plays hundreds of worlds, and one test looks at its result.
+    let stop = AtomicBool::new(false);
+    let is_reduced = matches!(sabotage, None | Some(Sabotage::KeysChange));
+    let tell = |report: &Report| {
+        if report.broken.is_some() && !is_reduced {
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    search.run(&stop, &tell).expect("runtimes")
 }
 
 /// Fails with the report if a rule was broken.
@@ -103,6 +111,7 @@ fn broken_by(sabotage: Sabotage, seeds: u64) -> (&'static str, Report) {
     let report = search(1, seeds, Rates::USUAL, Some(sabotage));
     let found =
         report.found.as_ref().unwrap_or_else(|| panic!("{sabotage:?} is not found within {seeds} worlds"));
+    println!("{sabotage:?} is found in world {} of {}", found.outcome.seed, report.seeds);
     let violation =
         found.outcome.violation.as_ref().expect("it is still broken with the accidents that are needed");
     (violation.rule, report)
@@ -139,6 +148,7 @@ fn an_instance_that_cannot_be_terminated_is_reported_as_leaked() {
 fn broken_without_accidents(sabotage: Sabotage, seeds: u64) -> &'static str {
     let report = search(1, seeds, Rates::NONE, Some(sabotage));
     let found = report.found.unwrap_or_else(|| panic!("{sabotage:?} is not found within {seeds} worlds"));
+    println!("{sabotage:?} is found in world {}", found.outcome.seed);
     found.outcome.violation.expect("it is broken again").rule
 }
 
