@@ -115,11 +115,15 @@ impl Usd {
 }
 
 impl fmt::Display for Usd {
-    /// Writes dollars and cents, rounded half up: `1234.50`. The alternate form (`{:#}`) is for people: `$1,234.50`.
+    /// Writes dollars and cents, rounded half up: `1234.50`. The alternate form (`{:#}`) is for people, with four decimals
+    /// below a dollar: `$1,234.50`, `$0.0512`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cents = (self.0 + 5_000) / 10_000;
         let (whole, cents) = (cents / 100, cents % 100);
-        if f.alternate() {
+        let tenths = (self.0 + 50) / 100;
+        if f.alternate() && whole == 0 && tenths > 0 {
+            f.pad(&format!("$0.{tenths:04}"))
+        } else if f.alternate() {
             f.pad(&format!("${}.{cents:02}", thousands(whole)))
         } else {
             f.pad(&format!("{whole}.{cents:02}"))

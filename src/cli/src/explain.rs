@@ -11,7 +11,7 @@ use poolwright_core::{ClaimName, PoolName, Snapshot, why};
 
 use crate::args::{ExplainFlags, Explainable};
 use crate::exit::{ExitStatus, Failure};
-use crate::plan::{Input, PlanWithRoom, plan_with_room, prepare};
+use crate::plan::{Input, PlanWithRoom, plan_with_room, prepare, unnamed};
 use crate::solve_timer::SolveTimer;
 
 /// Explains one object.
@@ -29,6 +29,11 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
         Explainable::Pod => {
             let key = input.pod_key(name, namespace)?;
             why::pod(snapshot, now, &options, &plan, &key).map(|mut lines| {
+                if let Some((words, is_all)) = input.preemption(&key) {
+                    // The plan counts the pod as running or as ended, which it is not yet.
+                    lines.truncate(if is_all { 1 } else { lines.len() });
+                    lines.insert(1, words);
+                }
                 lines.extend(explanations.get(&key).cloned());
                 lines.extend(why::life(snapshot, now, &key));
                 lines.extend(why::closed_room(snapshot, now, &options, &plan, &key));
@@ -42,6 +47,9 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
     let Some(mut lines) = lines else {
         return Err(Failure::bad_input(input.no_such(kind, name)));
     };
+    if input.implicit_pool {
+        lines = lines.iter().map(|line| unnamed(line)).collect();
+    }
     if kind != Explainable::Pool {
         lines.extend(input.lives_unread.as_ref().map(|unread| format!("{unread}.")));
     }
@@ -54,12 +62,23 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
         Explainable::Pool => {
             input.told_of_pools.get(&PoolName(name.to_owned())).cloned().into_iter().collect()
         }
-        Explainable::Pod => Vec::new(),
+        Explainable::Pod => {
+            let key = input.pod_key(name, namespace)?;
+            let claim = plan.claims.iter().find(|claim| claim.planned_pods.contains(&key));
+            let told = claim.and_then(|claim| Some((&claim.pool, input.told_of_pools.get(&claim.pool)?)));
+            told.into_iter().map(|(pool, told)| format!("Pool {pool}: {told}")).collect()
+        }
     };
-    if lines.iter().chain(&reason).any(|line| line.contains("/h")) {
+    if lines.iter().chain(&reason).any(|line| line.contains('$')) {
         lines.extend(input.price_age().map(|old| format!("Note: {old}.")));
     }
     lines.extend(reason);
+    lines.extend(
+        input
+            .notes_about(kind, name)
+            .into_iter()
+            .map(|note| format!("Note: {}.", note.trim_end_matches('.'))),
+    );
     if let Some(namespace) = namespace.filter(|_| kind != Explainable::Pod) {
         lines.push(format!("-n {namespace} does not count here: only pods are in a namespace."));
     }

@@ -2,14 +2,16 @@
 //! name and the path in it. Skipped objects are listed in the notes.
 
 mod autoscalers;
+mod bound;
 mod gangs;
 mod kinds;
 mod objects;
 mod read;
+mod refusals;
 
 use std::collections::BTreeSet;
 
-use poolwright_api::FieldProblem;
+use poolwright_api::{FieldProblem, NodePool};
 use poolwright_core::{
     Claim, DaemonSet, Namespace, Node, NodeDrivers, Pod, PodDisruptionBudget, PodGroup, PodKey, Pool,
     Service, StorageClass, Volume, VolumeClaim, Workload,
@@ -63,6 +65,8 @@ pub struct Manifest {
     pub pools: Vec<Pool>,
     /// The NodePools that no API server has stored yet, as written.
     pub written_pools: Vec<Value>,
+    /// The NodePools that an API server has stored, with their status.
+    pub stored_pools: Vec<NodePool>,
     /// Node classes of any cloud, as written.
     pub node_classes: Vec<NodeClassObject>,
     /// Nodes.
@@ -95,8 +99,11 @@ pub struct Manifest {
     pub pod_groups: Vec<PodGroup>,
     /// A sentence for each skipped object, with the reason.
     pub notes: Vec<String>,
-    /// The objects that make pods, but are not read: no pods are planned for them.
+    /// The objects that make pods, but are not read, and those whose pods are bound to nodes that are not in the manifest: no pods
+    /// are planned for them.
     pub unread: Vec<String>,
+    /// A sentence for each object with pods on nodes that are not in the manifest. Only a plan leaves such pods out.
+    pub bound_elsewhere: Vec<String>,
 }
 
 /// The objects of a manifest as written, without lists. `source` is the name of the file, for messages.
@@ -157,7 +164,9 @@ pub fn parse_files<'a>(
     let (notes, twice) = once(&mut objects);
     manifest.notes.extend(notes);
     errors.extend(twice);
-    manifest.notes.extend(autoscalers::scale(&mut objects));
+    let (notes, problems) = autoscalers::scale(&mut objects);
+    manifest.notes.extend(notes);
+    errors.extend(problems);
     let mut shared = Shared::new(&objects);
     // The admission of other objects depends on these.
     let (rules, others): (Vec<_>, Vec<_>) =
@@ -177,6 +186,7 @@ pub fn parse_files<'a>(
         }
     }
     shared.gangs.form(&mut manifest, &shared.owned);
+    shared.bound.tell(&mut manifest);
     errors.extend(pods_twice(&manifest));
     if errors.is_empty() { Ok(manifest) } else { Err(errors) }
 }

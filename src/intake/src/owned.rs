@@ -48,6 +48,19 @@ pub(crate) struct Owned {
     by_name: BTreeMap<Name, Vec<usize>>,
     uids: BTreeSet<String>,
     names: BTreeSet<Name>,
+    /// What the controllers of [`COUNTED`] want.
+    wanted: BTreeMap<Name, Wanted>,
+}
+
+/// The kinds that want as many pods as `spec.replicas` says, and that other controllers make.
+const COUNTED: [&str; 3] = ["ReplicaSet", "ReplicationController", "StatefulSet"];
+
+/// How many pods a controller wants.
+#[derive(Clone, Copy)]
+struct Wanted {
+    /// The number in the name of the first, if they are numbered.
+    first: u64,
+    count: u64,
 }
 
 /// Namespace, kind and name.
@@ -77,6 +90,11 @@ impl Owned {
             let name = name_of(object);
             owned.uids.extend(meta["uid"].as_str().map(str::to_owned));
             owned.names.insert(name.clone());
+            if COUNTED.contains(&name.1.as_str()) {
+                let first = object["spec"]["ordinals"]["start"].as_u64().unwrap_or(0);
+                let count = object["spec"]["replicas"].as_u64().unwrap_or(1);
+                owned.wanted.insert(name.clone(), Wanted { first, count });
+            }
             let references = meta["ownerReferences"].as_array();
             let controller = references.into_iter().flatten().find(|one| one["controller"] == true);
             let Some(controller) = controller else { continue };
@@ -144,7 +162,7 @@ impl Owned {
         let mut left: Vec<(Rc<Origin>, usize)> = Vec::new();
         made.retain(|one| {
             let name = one.pod.key.name();
-            if self.is_made_by_another(object, &one.origin.maker, &children) {
+            if self.is_made_by_another(object, one, &children) {
                 return false;
             }
             let pods = || self.pods_of(object, &one.origin, &children);
@@ -154,7 +172,8 @@ impl Owned {
             let at = left.iter().position(|(origin, _)| Rc::ptr_eq(origin, &one.origin));
             let at = at.unwrap_or_else(|| {
                 let there = pods().filter(|pod| !pod.ended && (waits_for_end || !pod.deleting)).count();
-                left.push((one.origin.clone(), there));
+                let between = wanted_between(&self.wanted, &one.origin.maker, &children);
+                left.push((one.origin.clone(), there.saturating_add(between)));
                 left.len() - 1
             });
             let is_there = left[at].1 > 0;
@@ -165,13 +184,30 @@ impl Owned {
         knows.then(|| before - made.len())
     }
 
-    /// Returns whether a controller of the manifest, which is read itself, makes the pods.
-    fn is_made_by_another(&self, object: &Value, maker: &Maker, children: &[&Child]) -> bool {
-        match maker {
+    /// Returns whether a controller of the manifest, which is read itself, makes the pod. One that wants fewer pods than the object
+    /// does not make those beyond them.
+    fn is_made_by_another(&self, object: &Value, made: &Made, children: &[&Child]) -> bool {
+        match &made.origin.maker {
             Maker::Itself => false,
-            Maker::Other(kind, name) => self.has(&namespace(&object["metadata"]), kind, name),
+            Maker::Other(kind, name) => {
+                let controller = (namespace(&object["metadata"]), (*kind).to_owned(), name.clone());
+                let wanted = self.wanted.get(&controller).filter(|_| made.origin.fixed);
+                match wanted {
+                    Some(wanted) => self.has_or_makes(&controller, *wanted, &made.pod.key.name()),
+                    None => self.names.contains(&controller),
+                }
+            }
+            Maker::Begins(kind, _) if COUNTED.contains(kind) => false,
             Maker::Begins(kind, _) => children.iter().any(|child| child.name.1 == *kind),
         }
+    }
+
+    /// Returns whether a controller that numbers its pods makes this one, or the manifest has it.
+    fn has_or_makes(&self, controller: &Name, wanted: Wanted, pod: &str) -> bool {
+        let rest = pod.strip_prefix(controller.2.as_str()).and_then(|rest| rest.strip_prefix('-'));
+        let number: Option<u64> = rest.and_then(|rest| rest.parse().ok());
+        number.is_none_or(|number| number < wanted.first.saturating_add(wanted.count))
+            || self.has(&controller.0, "Pod", pod)
     }
 
     /// Returns the pods of the manifest that come from a template of an object, in any phase.
@@ -264,6 +300,14 @@ impl Owned {
         });
         by_uid.chain(by_name).map(|at| &self.children[*at])
     }
+}
+
+/// Returns how many pods the controllers between an object and its pods want, such as the ReplicaSets of a Deployment.
+fn wanted_between(wanted: &BTreeMap<Name, Wanted>, maker: &Maker, children: &[&Child]) -> usize {
+    let Maker::Begins(kind, _) = maker else { return 0 };
+    let between = children.iter().filter(|child| child.name.1 == *kind && !child.deleting);
+    let counts = between.filter_map(|child| wanted.get(&child.name)).map(|wanted| wanted.count);
+    usize::try_from(counts.fold(0, u64::saturating_add)).unwrap_or(usize::MAX)
 }
 
 fn name_of(object: &Value) -> Name {

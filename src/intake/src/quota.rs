@@ -33,12 +33,15 @@ pub(crate) fn left(
             .map_err(|error| quantity_problem(format!("{field}{}", key_segment(key)), &error).of(name()))
     };
     let written = from.spec.as_ref().and_then(|spec| spec.hard.as_ref());
-    let hard = status.and_then(|status| status.hard.as_ref()).or(written);
+    let (field, hard) = match status.and_then(|status| status.hard.as_ref()) {
+        Some(hard) => ("status.hard", Some(hard)),
+        None => ("spec.hard", written),
+    };
     let used = status.and_then(|status| status.used.as_ref());
     let mut left: BTreeMap<String, u64> = BTreeMap::new();
     for key in hard.into_iter().flat_map(Quantities::keys) {
         let Some(resource) = counted(key) else { continue };
-        let total = amounts("status.hard", resource, key, hard)?;
+        let total = amounts(field, resource, key, hard)?;
         let rest = total.saturating_sub(amounts("status.used", resource, key, used)?);
         let least = left.entry(resource.to_owned()).or_insert(rest);
         *least = rest.min(*least);

@@ -54,6 +54,45 @@ pub(crate) fn requests(
     Ok(effective(&containers, &init, &overhead, whole.as_ref()))
 }
 
+/// Returns the requests of the containers together, which leaves out those of the pod as a whole and its
+/// overhead. `path` is the path of the spec.
+pub(crate) fn of_containers(path: &str, spec: &k8s::PodSpec) -> Result<ResourceList, FieldProblem> {
+    let containers = spec.containers.iter().enumerate();
+    let containers = containers.map(|(at, one)| of_container(&format!("{path}.containers[{at}]"), one));
+    let containers = containers.collect::<Result<Vec<_>, _>>()?;
+    let init = spec.init_containers.iter().flatten().enumerate().map(|(at, one)| {
+        let sidecar = one.restart_policy.as_deref() == Some("Always");
+        Ok(InitContainer { requests: of_container(&format!("{path}.initContainers[{at}]"), one)?, sidecar })
+    });
+    let init = init.collect::<Result<Vec<_>, FieldProblem>>()?;
+    Ok(effective(&containers, &init, &ResourceList::new(), None))
+}
+
+/// Writes the requests of the whole pod that an API server adds when it reads a pod with limits of the whole
+/// pod (`defaultPodRequests` in Kubernetes): what the containers request together, else the limit. Admission
+/// runs after that, so defaults of containers do not lower them.
+pub(crate) fn fill_in_whole(spec: &mut k8s::PodSpec) {
+    // The containers are judged later. If they cannot be read, nothing is known of what they request.
+    let together = of_containers("", spec).unwrap_or_default();
+    let Some(whole) = &mut spec.resources else { return };
+    let Some(limits) = whole.limits.as_ref().filter(|limits| !limits.is_empty()) else { return };
+    let mut requests = whole.requests.clone().unwrap_or_default();
+    for (name, amount) in together.iter().filter(|(name, _)| for_whole_pods(name)) {
+        // Huge pages cannot be overcommitted, so their request is the limit.
+        if !name.as_str().starts_with(HUGE_PAGES) {
+            requests.entry(name.to_string()).or_insert_with(|| Quantity(name.quantity(amount)));
+        }
+    }
+    for (name, limit) in limits {
+        if for_whole_pods(&ResourceName::new(name.as_str())) {
+            requests.entry(name.clone()).or_insert_with(|| limit.clone());
+        }
+    }
+    if !requests.is_empty() {
+        whole.requests = Some(requests);
+    }
+}
+
 /// Returns the limits that quotas count for this pod. `path` is the path of the spec.
 pub(crate) fn limits(path: &str, spec: &k8s::PodSpec) -> Result<ResourceList, FieldProblem> {
     let of = |path: &str, stated: Option<&k8s::ResourceRequirements>| {

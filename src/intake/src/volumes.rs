@@ -67,7 +67,7 @@ pub(crate) fn of_pod(pod: &str, spec: &k8s::PodSpec) -> Vec<PodVolume> {
 
 /// Converts a PersistentVolumeClaim.
 pub fn volume_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, IntakeError> {
-    convert_claim(from).map_err(|problem| problem.of(named("PersistentVolumeClaim", &from.metadata, true)))
+    stored_claim(from).map_err(|problem| problem.of(named("PersistentVolumeClaim", &from.metadata, true)))
 }
 
 /// Converts a PersistentVolume.
@@ -119,7 +119,20 @@ pub fn node_drivers(from: &storage::CSINode) -> NodeDrivers {
     }
 }
 
+/// Converts a claim of a manifest. One that no API server has stored counts as bound if the volume controller
+/// binds it as soon as it and its volume are there, without waiting for a pod: it names a volume, or it wants
+/// one without a StorageClass. The binder of core chooses the volume for one that names none.
 pub(crate) fn convert_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, FieldProblem> {
+    let claim = stored_claim(from)?;
+    let meta = &from.metadata;
+    let phase = from.status.as_ref().and_then(|status| status.phase.as_deref());
+    let texts = [meta.uid.as_deref(), meta.resource_version.as_deref(), phase];
+    let is_new = texts.into_iter().flatten().all(str::is_empty);
+    let binds_at_once = is_new && (claim.volume.is_some() || claim.class.as_deref() == Some(""));
+    Ok(VolumeClaim { bound: claim.bound || binds_at_once, ..claim })
+}
+
+fn stored_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, FieldProblem> {
     let meta = &from.metadata;
     let nothing = k8s::PersistentVolumeClaimSpec::default();
     let spec = from.spec.as_ref().unwrap_or(&nothing);

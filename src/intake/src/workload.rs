@@ -136,7 +136,8 @@ pub(crate) fn job(value: &Value, making: Making<'_>) -> Expanded {
     };
     let template = Template::new(&object.metadata, "spec.template", &spec.template, making);
     let labels = job_labels(object.metadata.name.as_deref());
-    Template { labels, ..template }.copies(making.name, wanted, &[])
+    let workload = workloads::job(&object);
+    Ok(Template { labels, ..template }.copies(making.name, wanted, &[])?.made_by(&object.metadata, workload))
 }
 
 /// The labels of a Job's pods.

@@ -145,7 +145,9 @@ fn a_limit_range_refuses_what_it_does_not_allow_and_says_how_to_go_on() {
     assert!(ratio[0].contains("a limit too large for its request of cpu"), "{ratio:?}");
     let defaulted = all("{type: Container, default: {cpu: '1'}}", "requests: {cpu: '3'}");
     assert!(
-        defaulted[0].contains("spec.containers[0].resources.requests.cpu: it is larger than the limit"),
+        defaulted[0].contains(
+            "spec.containers[0].resources.requests.cpu: it is larger than the default limit of LimitRange `limits` (1); state a limit, or ask for less"
+        ),
         "{defaulted:?}"
     );
 }
@@ -404,7 +406,9 @@ fn the_resources_of_a_whole_pod_are_judged_as_an_api_server_does() {
         "resources: {requests: {cpu: '2'}, limits: {cpu: '3'}}, containers: [{name: a, resources: {requests: {cpu: 2500m}, limits: {cpu: '4'}}}]",
     );
     assert!(
-        found[0].contains("spec.resources.requests.cpu: its containers request more together"),
+        found[0].contains(
+            "spec.resources.requests.cpu: it must be at least the sum of the containers' requests, which is 2500m"
+        ),
         "{found:?}"
     );
     assert!(found[1].contains("it is larger than the limit of the whole pod"), "{found:?}");
@@ -449,7 +453,7 @@ fn a_quota_refuses_pods_that_do_not_state_what_it_limits() {
 #[test]
 fn a_quota_without_a_status_counts_the_stored_pods_of_its_namespace() {
     let pod = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: old, uid: u}\nspec: {nodeName: n, containers: [{name: a, resources: {requests: {cpu: '3'}}}]}\nstatus: {phase: Running}\n";
-    let job = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: new}\nspec: {parallelism: 2, completions: 2, template: {spec: {containers: [{name: a, resources: {requests: {cpu: '1'}}}]}}}\n";
+    let job = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: new}\nspec: {parallelism: 2, completions: 2, template: {spec: {restartPolicy: Never, containers: [{name: a, resources: {requests: {cpu: '1'}}}]}}}\n";
     let manifest = read(&format!("{job}{pod}{QUOTA}"));
     assert_eq!(manifest.pods.len(), 2, "the stored one, and one of the Job: {:?}", manifest.notes);
 }

@@ -149,6 +149,31 @@ fn volumes_by_claim() {
     assert_eq!(with(&manual, block), ["small in a: pod-with-block-volume"]);
 }
 
+/// concepts/storage/persistent-volumes#binding, #reserving-a-persistentvolume
+#[test]
+fn volumes_and_claims_without_a_class_are_bound_at_once() {
+    let free = volume("v", "", in_zone("c"));
+    let mut kept = free.clone();
+    kept["spec"]["claimRef"] = json!({"namespace": "default", "name": "c1"});
+    let wanting = |name: &str| claim(name, "", None);
+    let mut naming = wanting("c1");
+    naming["spec"]["volumeName"] = json!("v");
+    let user = with_claim("p", "c1");
+    for (volume, claim) in [(&free, naming.clone()), (&kept, wanting("c1")), (&free, wanting("c1"))] {
+        assert_eq!(answer(&[volume.clone(), claim, user.clone()]), ["small in c: p"]);
+    }
+    let mut stored = wanting("c1");
+    stored["metadata"]["uid"] = json!("u");
+    stored["status"] = json!({"phase": "Pending"});
+    assert_eq!(answer(&[free.clone(), stored, user.clone()]), ["left: p (VolumePending)"]);
+    let two = [free.clone(), wanting("c1"), wanting("c2"), user.clone(), with_claim("q", "c2")];
+    assert_eq!(answer(&two), ["small in c: p", "left: q (VolumePending)"]);
+    let mut small = free;
+    small["spec"]["capacity"]["storage"] = json!("1Gi");
+    assert_eq!(answer(&[small.clone(), wanting("c1"), user.clone()]), ["left: p (VolumePending)"]);
+    assert_eq!(answer(&[small, naming, user]), ["left: p (VolumePending)"]);
+}
+
 /// concepts/storage/storage-classes, .../ephemeral-volumes
 #[test]
 fn volumes_that_are_made_where_their_pod_goes() {

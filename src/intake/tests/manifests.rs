@@ -23,6 +23,9 @@ fn names(manifest: &Manifest) -> Vec<String> {
 const TEMPLATE: &str =
     "template: {spec: {containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}}}]}}";
 
+/// The template of a Job that an API server takes.
+const JOB: &str = "template: {spec: {restartPolicy: Never, containers: [{name: a}]}}";
+
 #[test]
 fn workloads_become_the_pods_that_their_controllers_would_make() {
     let manifest = read(&format!(
@@ -40,7 +43,7 @@ spec: {{selector: {{}}, serviceName: db, {TEMPLATE}}}
 apiVersion: batch/v1
 kind: Job
 metadata: {{name: train}}
-spec: {{parallelism: 8, completions: 3, {TEMPLATE}}}
+spec: {{parallelism: 8, completions: 3, {JOB}}}
 ---
 apiVersion: v1
 kind: Pod
@@ -152,7 +155,7 @@ fn a_workload_without_pods_is_noted_and_other_kinds_are_ignored() {
 ---
 {{apiVersion: example.com/v1, kind: Widget, metadata: {{name: thing}}}}
 ---
-{{apiVersion: batch/v1, kind: Job, metadata: {{name: later}}, spec: {{suspend: true, {TEMPLATE}}}}}
+{{apiVersion: batch/v1, kind: Job, metadata: {{name: later}}, spec: {{suspend: true, {JOB}}}}}
 "
     ));
     assert_eq!(manifest.pods, []);
@@ -175,10 +178,10 @@ fn a_duration_that_cannot_be_read_is_noted_with_its_object_wherever_the_template
   spec: {containers: [{name: a}]}}
 ---
 {apiVersion: batch/v1, kind: Job, metadata: {name: b}, spec: {template: {
-  metadata: {annotations: {poolwright.dev/expected-duration: "2 hours"}}, spec: {containers: [{name: a}]}}}}
+  metadata: {annotations: {poolwright.dev/expected-duration: "2 hours"}}, spec: {restartPolicy: Never, containers: [{name: a}]}}}}
 ---
 {apiVersion: batch/v1, kind: Job, metadata: {name: c}, spec: {template: {
-  metadata: {annotations: {poolwright.dev/expected-duration: "2h"}}, spec: {containers: [{name: a}]}}}}
+  metadata: {annotations: {poolwright.dev/expected-duration: "2h"}}, spec: {restartPolicy: Never, containers: [{name: a}]}}}}
 "#,
     );
     assert_eq!(manifest.pods.len(), 3);
@@ -411,9 +414,9 @@ fn objects_of_the_same_name_and_pods_of_generated_names_do_not_collide() {
 ---
 {{apiVersion: v1, kind: Pod, metadata: {{generateName: run-}}, spec: {{containers: [{{name: a}}]}}}}
 ---
-{{apiVersion: batch/v1, kind: Job, metadata: {{generateName: train-}}, spec: {{{TEMPLATE}}}}}
+{{apiVersion: batch/v1, kind: Job, metadata: {{generateName: train-}}, spec: {{{JOB}}}}}
 ---
-{{apiVersion: batch/v1, kind: Job, metadata: {{generateName: train-}}, spec: {{{TEMPLATE}}}}}
+{{apiVersion: batch/v1, kind: Job, metadata: {{generateName: train-}}, spec: {{{JOB}}}}}
 "
     );
     let manifest = read(&objects);

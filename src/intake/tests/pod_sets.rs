@@ -263,12 +263,14 @@ fn an_object_that_makes_pods_and_is_not_read_is_named_with_the_next_step() {
             "{note}"
         );
     }
+    let mut ends = template(8);
+    ends["spec"]["restartPolicy"] = json!("OnFailure");
     let nightly = object(
         "batch/v1",
         "CronJob",
         "nightly",
         json!({"schedule": "0 3 * * *",
-        "jobTemplate": {"spec": {"template": template(8)}}}),
+        "jobTemplate": {"spec": {"template": ends}}}),
     );
     assert_eq!(read(&nightly).unread, ["CronJob default/nightly"]);
     let mut stored = nightly;

@@ -376,7 +376,7 @@ impl<'a> Rest<'a> {
             price * u128::from(self.commitments[commitment].min(rate)) / u128::from(rate.max(1))
         });
         let loss = |(class, count): &(u32, u32)| {
-            let one = risk(self.problem.classes[*class as usize].at_risk, of.interruptions);
+            let one = risk(self.problem.classes[*class as usize].loss_on(candidate as u32), of.interruptions);
             u128::from(one.micros()) * u128::from(*count)
         };
         price - covered + pods.iter().map(loss).sum::<u128>()

@@ -69,6 +69,8 @@ fn permuted(problem: &Problem) -> Problem {
         mapped(&mut pods.candidates, &candidate);
         pods.preferences.iter_mut().for_each(|(index, _)| *index = candidate(*index));
         pods.preferences.sort_unstable();
+        pods.at_risk_on.iter_mut().for_each(|(index, _)| *index = candidate(*index));
+        pods.at_risk_on.sort_unstable();
     }
     for (i, j) in &mut other.conflicts {
         (*i, *j) = (class(*i).min(class(*j)), class(*i).max(class(*j)));
@@ -121,6 +123,7 @@ fn dearer(problem: &Problem, factor: u64) -> Problem {
     other.candidates.iter_mut().for_each(|candidate| times(&mut candidate.price));
     for class in &mut other.classes {
         class.at_risk *= factor;
+        class.at_risk_on.iter_mut().for_each(|(_, lost)| *lost *= factor);
         class.preferences.iter_mut().for_each(|(_, cost)| times(cost));
         times(&mut class.disruption);
     }

@@ -210,7 +210,7 @@ async fn an_event_tells_an_unplaceable_pod_the_nearest_miss() {
     let needs = format!("needs 8 x h100 in one node; pool `{name}` allows only a10g");
     let advice = "; widen the pool's requirements so that it may buy p5.48xlarge ($";
     assert!(lines[0].starts_with(&(needs + advice)), "{}", lines[0]);
-    let story = ["asks for 8 x nvidia.com/gpu", "Considered ", "Ruled out: ", "Nearest miss: "];
+    let story = ["8 x nvidia.com/gpu", "Considered ", "Ruled out: ", "Nearest miss: "];
     for (line, part) in lines[1..].iter().zip(story) {
         assert!(line.contains(part), "{part} in {note}");
     }

@@ -155,7 +155,8 @@ impl Class {
             let cause = "with Poolwright's `Ubuntu`, kubeadm joins the nodes (docs/aws-kubeadm.md), and not the script of EKS";
             report.problem(path, cause, MOVE);
         } else {
-            report.problem(path, format!("Poolwright does not support the image family `{family}`"), MOVE);
+            let cause = format!("Poolwright does not support the image family `{family}`");
+            report.problem(path, cause, instead_of(&family));
         }
     }
 
@@ -168,7 +169,7 @@ impl Class {
             let family = alias.split('@').next().unwrap_or_default();
             if !alias.is_empty() && !["al2023", "bottlerocket"].contains(&family) {
                 let cause = format!("Poolwright does not support the image family `{family}`");
-                report.problem(format!("{path}[{at}].alias"), cause, MOVE);
+                report.problem(format!("{path}[{at}].alias"), cause, instead_of(family));
             }
             let chosen = term.get("name").is_some() || term.get("tags").is_some();
             if chosen && term.get("owner").is_none() {
@@ -249,6 +250,14 @@ impl Class {
 
 /// The next step for images of unsupported families.
 const MOVE: &str = "move to al2023 or bottlerocket, or name the image by its id and write `amiFamily: Custom` with user data that joins the cluster";
+
+/// The next step for images of Windows. Naming such an image by its id would not help.
+const KEEP: &str = "Poolwright buys Linux nodes only: keep this pool in Karpenter, with its class";
+
+/// Returns the next step for images of a family that Poolwright does not support.
+fn instead_of(family: &str) -> &'static str {
+    if family.to_ascii_lowercase().starts_with("windows") { KEEP } else { MOVE }
+}
 
 /// Returns the value without null fields and without fields that the schema does not have. It reports each unknown field.
 fn known(value: &Value, schema: &Value, path: &str, report: &mut Report) -> Value {

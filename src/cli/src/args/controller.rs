@@ -98,6 +98,7 @@ pub struct ControllerFlags {
     /// loss: for each pod, the interruption rate times this loss. The rate is published by the cloud, or
     /// spot_interruptions_per_hour of the catalogue, else 0.0044 (10 % in a day). So among offerings of nearly equal price,
     /// Poolwright prefers those that are interrupted less often. Limits count the price alone. Pods without GPUs lose nothing.
+    /// A gang stops when one of its nodes is taken, and loses the work of all its pods.
     #[arg(
         long,
         value_name = "USD",

@@ -143,7 +143,8 @@ pub struct InputFlags {
     /// A spot node counts with its price plus its expected loss, as for the controller: for each pod, the interruption rate times
     /// the loss of one interruption. The rate is spot_interruptions_per_hour of the catalogue, or 0.0044 (10 % in a day). The
     /// loss covers the work since the last checkpoint and the restart; a dollar is 40 minutes at $1.50/h. Pods without GPUs
-    /// lose nothing. The bound covers cost and loss together.
+    /// lose nothing. A gang stops when one of its nodes is taken, and loses the work of all its pods. The bound covers cost and
+    /// loss together.
     #[arg(
         long,
         value_name = "USD",

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
-use poolwright_catalog::ResourceName;
+use poolwright_catalog::{ResourceName, quantity};
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+/// The most units of an entry of `buffer`.
+const MOST_UNITS: u64 = 100;
 
 /// The objects that a CapacityBuffer can name, by namespace, kind and name.
 #[derive(Default)]
@@ -24,13 +27,15 @@ impl Named {
     /// Says what to write in a NodePool instead of a buffer.
     pub fn instead_of(&self, buffer: &Value) -> String {
         let room = match self.entry(buffer) {
-            Ok(entry) => format!("Write `buffer: [{entry}]` in the NodePool that its pods use"),
+            Ok(Some(entry)) => format!("Write `buffer: [{entry}]` in the NodePool that its pods use"),
+            Ok(None) => "Write no `buffer` for this one, because its numbers allow no pod".to_owned(),
             Err(why) => format!("Set `buffer` of the NodePool that its pods use: {why}"),
         };
         format!("Poolwright keeps free room by pool. {room} (docs/nodepool.md).")
     }
 
-    fn entry(&self, buffer: &Value) -> Result<String, String> {
+    /// Returns the entry to write; `None` if there is no room to keep.
+    fn entry(&self, buffer: &Value) -> Result<Option<String>, String> {
         let spec = &buffer["spec"];
         let (kind, name) = match (spec["podTemplateRef"]["name"].as_str(), &spec["scalableRef"]) {
             (Some(name), _) => ("PodTemplate", name),
@@ -42,26 +47,60 @@ impl Named {
         let template =
             [&object["template"], &object["spec"]["template"]].into_iter().find(|one| one.is_object());
         let template = template.ok_or_else(|| format!("{kind} `{name}` has no pod template"))?;
+        let requests = requests(template)?;
         let replicas = object["spec"]["replicas"].as_u64().unwrap_or(1);
-        let part = spec["percentage"].as_u64().map(|percent| (replicas * percent).div_ceil(100));
-        let units = spec["replicas"].as_u64().or(part).ok_or("give the number of pods as its `units`")?;
-        Ok(format!("{{units: {units}, requests: {{{}}}}}", requests(template)?))
+        let part = |percent: u64| replicas.saturating_mul(percent).div_ceil(100);
+        // A pod template has no replicas of which there could be a part.
+        let part = spec["percentage"].as_u64().filter(|_| kind != "PodTemplate").map(part);
+        let bounds = [spec["replicas"].as_u64(), part, units_within(&spec["limits"], &requests)?];
+        let units = bounds.into_iter().flatten().min().ok_or("give the number of pods as its `units`")?;
+        let requests = written(&requests);
+        if units > MOST_UNITS {
+            return Err(format!(
+                "it is for {units} pods of {{{requests}}}, and an entry has at most {MOST_UNITS} `units`, so \
+                 write several"
+            ));
+        }
+        Ok((units > 0).then(|| format!("{{units: {units}, requests: {{{requests}}}}}")))
     }
 }
 
-/// Returns the requests of a pod of a template: `cpu: 4, nvidia.com/gpu: 1`.
-fn requests(template: &Value) -> Result<String, String> {
+/// Returns how many pods with these requests fit into the limits; `None` if no limit is on a resource that
+/// they request.
+fn units_within(limits: &Value, requests: &[(ResourceName, u64)]) -> Result<Option<u64>, String> {
+    let mut most: Option<u64> = None;
+    for (name, request) in requests {
+        let limit = &limits[name.as_str()];
+        if limit.is_null() || *request == 0 {
+            continue;
+        }
+        let text = limit.as_str().map_or_else(|| limit.to_string(), str::to_owned);
+        let limit = quantity::amount(name.as_str(), &text)
+            .map_err(|error| format!("its limit on {name} is not readable: {error}"))?;
+        let units = limit / *request;
+        most = Some(most.map_or(units, |most| most.min(units)));
+    }
+    Ok(most)
+}
+
+/// Returns the requests of a pod of a template.
+fn requests(template: &Value) -> Result<Vec<(ResourceName, u64)>, String> {
     let pod = json!({"metadata": {"name": "buffer"}, "spec": template["spec"]});
     let pod = Pod::deserialize(&pod).map_err(|error| format!("its pod template is not readable: {error}"))?;
     let pod = poolwright_intake::pod(&pod).map_err(|error| error.to_string())?;
     let amounts = pod.spec.requests.iter().filter(|(name, _)| name.as_str() != ResourceName::PODS);
+    let amounts: Vec<_> = amounts.map(|(name, amount)| (name.clone(), amount)).collect();
+    if amounts.is_empty() { Err("its pods request nothing".to_owned()) } else { Ok(amounts) }
+}
+
+/// Formats requests as in a manifest: `cpu: 4, nvidia.com/gpu: 1`.
+fn written(requests: &[(ResourceName, u64)]) -> String {
     let quantity = |name: &ResourceName, amount: u64| match name.as_str() {
         ResourceName::CPU if amount.is_multiple_of(1000) => (amount / 1000).to_string(),
         _ => name.quantity(amount),
     };
-    let amounts: Vec<String> =
-        amounts.map(|(name, amount)| format!("{name}: {}", quantity(name, amount))).collect();
-    if amounts.is_empty() { Err("its pods request nothing".to_owned()) } else { Ok(amounts.join(", ")) }
+    let amounts = requests.iter().map(|(name, amount)| format!("{name}: {}", quantity(name, *amount)));
+    amounts.collect::<Vec<_>>().join(", ")
 }
 
 fn namespace(object: &Value) -> String {

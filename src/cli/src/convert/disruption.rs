@@ -7,7 +7,7 @@ use poolwright_api::{
     ConsolidationPolicy, Disruption, DisruptionBudget, DisruptionReason, DurationText, ExpiryText, IdleText,
     ScaleToZero,
 };
-use poolwright_provider_contract::karpenter::{Fields, Report};
+use poolwright_provider_contract::karpenter::{Fields, Report, text};
 use serde_json::Value;
 
 const PATH: &str = "spec.disruption";
@@ -72,7 +72,7 @@ fn policy(of: Option<&mut Fields<'_>>, report: &mut Report) -> ConsolidationPoli
 
 fn consolidate_after(of: Option<&mut Fields<'_>>, report: &mut Report) -> ExpiryText {
     let path = format!("{PATH}.consolidateAfter");
-    let Some(text) = of.and_then(|fields| fields.text("consolidateAfter", report)) else {
+    let Some(text) = of.and_then(|fields| duration_text(fields, "consolidateAfter", report)) else {
         report.changed(
             path,
             "Absent: Karpenter's default is 0s, Poolwright's is 5m. Writes 0s and, for empty nodes, `scaleToZero.after: 0s`.",
@@ -86,6 +86,18 @@ fn consolidate_after(of: Option<&mut Fields<'_>>, report: &mut Report) -> Expiry
         ),
     );
     expiry(path, text, report)
+}
+
+/// Takes a field that holds a duration. A number is a problem of its own, because quotes would not make it a
+/// duration.
+pub(super) fn duration_text(of: &mut Fields<'_>, key: &str, report: &mut Report) -> Option<String> {
+    let value = of.take(key)?;
+    let path = of.path(key);
+    if value.is_number() {
+        report.problem(path, format!("{value} has no unit"), "write a duration such as \"30s\" or \"720h\"");
+        return None;
+    }
+    text(path, value, report)
 }
 
 /// Reads a duration or `Never`.
@@ -159,7 +171,7 @@ fn budget(path: &str, value: &Value, report: &mut Report) -> Option<DisruptionBu
     if let Some(text) = fields.text("schedule", report) {
         budget.schedule = Some(schedule(fields.path("schedule"), text, report));
     }
-    if let Some(text) = fields.text("duration", report) {
+    if let Some(text) = duration_text(&mut fields, "duration", report) {
         let written = DurationText(text);
         match written.parse() {
             Ok(_) => report.kept(

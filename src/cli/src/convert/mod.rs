@@ -22,6 +22,8 @@ mod requirements;
 mod template;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod words_tests;
 mod workload;
 #[cfg(test)]
 mod workload_tests;
@@ -40,6 +42,7 @@ pub use print::{notes_table, yaml};
 pub(crate) use read::documents;
 
 use crate::clouds::clouds;
+use crate::node_classes;
 use crate::source::Source;
 use buffer::Named;
 
@@ -50,7 +53,8 @@ pub struct Conversion {
     pub manifests: Vec<NodePool>,
     /// Poolwright's node classes, in the order of the source. Each of them meets the rules of its CRD.
     pub node_classes: Vec<Value>,
-    /// Workloads whose pods used labels or taints of Karpenter, with Poolwright's instead.
+    /// Workloads whose pods used labels or taints of Karpenter, with Poolwright's instead. What has no counterpart is
+    /// still in them, for the user to correct.
     pub workloads: Vec<Value>,
     /// The outcome of every field.
     pub notes: Vec<Note>,
@@ -117,6 +121,19 @@ fn convert_object(
     }
     if let Some(ConvertedObject::Pool(pool)) = made.as_ref().filter(|_| report.problems.is_empty()) {
         check(file, pool, &mut report);
+    }
+    // The rules of the schema: sizes, ranges and patterns.
+    let written = match made.as_ref().filter(|_| report.problems.is_empty()) {
+        Some(ConvertedObject::Pool(pool)) => serde_json::to_value(pool).ok(),
+        Some(ConvertedObject::Class(class)) => Some(class.clone()),
+        _ => None,
+    };
+    for refusal in written.into_iter().flat_map(|object| node_classes::refused(&[object])) {
+        report.problem(
+            "",
+            format!("what it becomes is refused: {refusal}"),
+            "correct it in the source, or split the object",
+        );
     }
     if report.problems.is_empty() {
         match made {

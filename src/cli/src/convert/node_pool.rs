@@ -8,6 +8,33 @@ use serde_json::Value;
 
 use super::{disruption, template};
 
+/// Settings of Poolwright that Karpenter does not have, and what their defaults mean for a converted pool.
+const ABSENT: [(&str, &str); 4] = [
+    (
+        "spec.limits.usdPerHour",
+        "Absent: Karpenter has no limit on money. Poolwright's controller buys no more than its \
+         --default-usd-per-hour (500) for a pool without one; write your own.",
+    ),
+    (
+        "spec.disruption.retire",
+        "Absent: Karpenter has no nodes that retire; Poolwright's default is `WhenCheaper`: a node admits \
+         only pods that Poolwright plans for it while others would run cheaper elsewhere. Write `Never` if \
+         nodes are to admit every pod that fits.",
+    ),
+    (
+        "spec.disruption.repair",
+        "Absent: Karpenter has no rules of repair in its pools; Poolwright's default is to replace a node \
+         whose condition `Ready` is `False` or `Unknown` for 30m. Write `repair: []` if nodes are not to be \
+         replaced.",
+    ),
+    (
+        "spec.template.spec.deadlines.initialization",
+        "Absent: Karpenter has no deadline for the initialization of a node; Poolwright's default is 15m: a \
+         node that is not ready by then is terminated, and its pods are planned again. Write more if your \
+         nodes need longer.",
+    ),
+];
+
 /// Converts a NodePool of `karpenter.sh/v1`. Its problems are in the report; if there are any, ignore the result.
 pub(super) fn convert(value: &Value, report: &mut Report) -> Option<NodePool> {
     let mut root = Fields::of("", value, report)?;
@@ -43,12 +70,23 @@ pub(super) fn convert(value: &Value, report: &mut Report) -> Option<NodePool> {
         allow_unknown_prices: Vec::new(),
     };
     fields.finish(report);
+    absent(report);
     let mut pool = NodePool::new(&metadata.name, spec);
     let mut annotations = metadata.annotations;
     annotations.extend(read.pool_annotations);
     pool.metadata.annotations = (!annotations.is_empty()).then_some(annotations);
     pool.metadata.labels = (!metadata.labels.is_empty()).then_some(metadata.labels);
     Some(pool)
+}
+
+/// Notes the settings that Karpenter does not have.
+fn absent(report: &mut Report) {
+    for (field, sentence) in ABSENT {
+        // Karpenter ignores a field of this name, and another note says so.
+        if !report.notes.iter().any(|note| note.field == field) {
+            report.changed(field, sentence);
+        }
+    }
 }
 
 fn weight(fields: &mut Fields<'_>, report: &mut Report) -> i32 {

@@ -2,6 +2,7 @@
 
 use poolwright_provider_contract::karpenter::{Fields, Managed, Outcome, Report, join};
 use poolwright_terms::domains::is_karpenters;
+use poolwright_terms::keys::KARPENTER_DO_NOT_DISRUPT_ANNOTATION;
 use serde_json::Value;
 
 use super::buffer::Named;
@@ -11,16 +12,71 @@ pub(super) fn is_karpenter(group: &str) -> bool {
     is_karpenters(&format!("{group}/"))
 }
 
+/// The most paths that one note lists.
+const MOST_PATHS: usize = 4;
+
+/// Fields that the cluster writes. Texts of Karpenter in them do not select nodes.
+const WRITTEN_BY_THE_CLUSTER: [&str; 4] =
+    ["metadata.finalizers", "metadata.managedFields", "metadata.ownerReferences", "status"];
+
+/// Keys of Karpenter that do not select nodes: an annotation that Poolwright reads of pods, and a tag of
+/// networks.
+const NOT_OF_NODES: [&str; 2] = [KARPENTER_DO_NOT_DISRUPT_ANNOTATION, "karpenter.sh/discovery"];
+
 /// Reports an object of another API.
 pub(super) fn foreign(api_version: &str, kind: &str, value: &Value, named: &Named, report: &mut Report) {
+    let mut paths = Vec::new();
+    labels_of_karpenter(value, "", &mut paths);
     let sentence = if kind == "CapacityBuffer" {
         named.instead_of(value)
-    } else {
+    } else if paths.is_empty() {
         format!(
             "{api_version} {kind} is not an object of Karpenter: left out. Apply it unchanged if you need it."
         )
+    } else {
+        let shown = paths.len().min(MOST_PATHS);
+        let more = match paths.len() - shown {
+            0 => String::new(),
+            more => format!(" (and {more} more)"),
+        };
+        format!(
+            "{api_version} {kind} is not an object of Karpenter: left out. It names labels of Karpenter, \
+             which nodes of Poolwright lack, at {}{more}: replace them as in the converted pools before you \
+             apply it.",
+            paths[..shown].join(", ")
+        )
     };
     report.note("", Outcome::NotPossible, sentence);
+}
+
+/// Collects the paths of keys and texts of Karpenter in an object.
+fn labels_of_karpenter(value: &Value, path: &str, into: &mut Vec<String>) {
+    // Without a dot it is no label, but an image or the name of an object in the namespace `karpenter`.
+    let has_dot = |text: &str| text.split_once('/').is_some_and(|(domain, _)| domain.contains('.'));
+    let is_of_nodes = |text: &str| is_karpenters(text) && has_dot(text) && !NOT_OF_NODES.contains(&text);
+    match value {
+        Value::Object(fields) => {
+            for (key, below) in fields {
+                let path = join(path, key);
+                // An API version looks like a label.
+                if key == "apiVersion" || WRITTEN_BY_THE_CLUSTER.contains(&path.as_str()) {
+                    continue;
+                }
+                if is_of_nodes(key) {
+                    into.push(path);
+                } else {
+                    labels_of_karpenter(below, &path, into);
+                }
+            }
+        }
+        Value::Array(entries) => {
+            for (at, entry) in entries.iter().enumerate() {
+                labels_of_karpenter(entry, &format!("{path}[{at}]"), into);
+            }
+        }
+        Value::String(text) if is_of_nodes(text) => into.push(path.to_owned()),
+        _ => {}
+    }
 }
 
 /// Reports an object of a version that Karpenter itself no longer serves.
@@ -78,11 +134,15 @@ pub(super) fn overlay(value: &Value, report: &mut Report) {
         match key {
             "price" => {
                 "If types come from `--catalogue`, write this price in a file (`on_demand_usd_per_hour`, `spot_usd_per_hour`) and pass it \
-                 after the others: `--catalogue builtin --catalogue my-prices.csv` (docs/catalogue.md)."
+                 after the others: `--catalogue builtin --catalogue my-prices.csv` (docs/catalogue.md). The \
+                 file needs the columns `provider`, `region` and `zones` of the row that it overrides: a row \
+                 without `provider` belongs to no cloud, so no node class has its type."
             }
             "priceAdjustment" => {
                 "Poolwright has no relative prices. If types come from `--catalogue`, write the resulting prices in a file and pass it after \
-                 the others: `--catalogue builtin --catalogue my-prices.csv` (docs/catalogue.md)."
+                 the others: `--catalogue builtin --catalogue my-prices.csv` (docs/catalogue.md). The file \
+                 needs the columns `provider`, `region` and `zones` of the row that it overrides: a row \
+                 without `provider` belongs to no cloud, so no node class has its type."
             }
             "capacity" => {
                 "GPUs, their number and their memory are columns of a catalogue file (docs/catalogue.md); other extended resources are \

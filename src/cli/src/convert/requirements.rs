@@ -14,6 +14,12 @@ use super::labels::{KARPENTER_CATALOGUE, label, parts};
 /// The largest number of values of a requirement.
 const MOST_VALUES: usize = 100;
 
+/// What to know of a number of vCPUs that became one of whole cores.
+pub(super) const CORES: &str = "counts whole cores that pods can have: each number is one less. On types of \
+                                more than 372 vCPUs it is two less; correct the number if you mean these. If \
+                                the node class reserves more than one core for the system, lower them \
+                                further.";
+
 /// A requirement of Karpenter.
 pub(super) struct KarpenterRequirement {
     /// The path of the requirement.
@@ -32,11 +38,17 @@ pub(super) struct KarpenterRequirement {
 pub(super) struct Requirements {
     /// The requirements, each with its path in the source.
     all: Vec<(String, Requirement)>,
-    /// Requirements with one value on the user's own labels. They become labels of the nodes.
+    /// The user's own labels of the nodes: those of the template, and requirements with one value, which
+    /// become labels.
     own: BTreeMap<String, String>,
 }
 
 impl Requirements {
+    /// Adds a label of the template, which no requirement may contradict.
+    pub fn label(&mut self, key: &str, value: &str) {
+        self.own.insert(key.to_owned(), value.to_owned());
+    }
+
     /// Reads `requirements` in the spec of the template.
     pub fn read(&mut self, of: &mut Fields<'_>, report: &mut Report) {
         for (path, value) in of.list("requirements", report) {
@@ -160,39 +172,21 @@ impl Requirements {
         self.push(wanted, to, report);
     }
 
-    /// Converts a number of vCPUs. Karpenter counts the vCPUs of the machine. Poolwright's label counts whole allocatable cores,
-    /// which is one less, because the system reserves less than one core on machines with up to 372 vCPUs.
     fn cpu(&mut self, mut wanted: KarpenterRequirement, report: &mut Report) {
-        let mut numbers = Vec::new();
-        for value in &wanted.values {
-            if let Ok(number) = value.parse::<u64>() {
-                numbers.push(number);
-            } else {
+        match whole_cores(wanted.operator, &wanted.values) {
+            Ok((operator, cores)) => {
+                wanted.operator = operator;
+                wanted.values = cores;
+            }
+            Err(value) => {
                 let cause = format!("`{value}` is not a number of vCPUs");
                 return report.problem(wanted.path, cause, "write whole numbers in quotes");
             }
         }
-        // No machine has less than one vCPU, so a bound of zero is always or never met.
-        if numbers.contains(&0) {
-            match wanted.operator {
-                Operator::Gt => wanted.operator = Operator::Gte,
-                Operator::Lte => wanted.operator = Operator::Lt,
-                Operator::In | Operator::NotIn => numbers.retain(|number| *number > 0),
-                _ => {}
-            }
-        }
-        wanted.values = numbers.iter().map(|number| number.saturating_sub(1).to_string()).collect();
         if wanted.values.is_empty() && wanted.operator == Operator::In {
             return nothing_meets(wanted.path, report);
         }
-        report.changed(
-            &wanted.path,
-            format!(
-                "It is `{}`, which counts whole cores that pods can have: each number is one less. On types of more than 372 vCPUs it is \
-                 two less; correct the number if you mean these.",
-                ours::INSTANCE_CPU
-            ),
-        );
+        report.changed(&wanted.path, format!("It is `{}`, which {CORES}", ours::INSTANCE_CPU));
         if !(wanted.values.is_empty() && wanted.operator == Operator::NotIn) {
             self.push(wanted, ours::INSTANCE_CPU, report);
         }
@@ -261,7 +255,13 @@ impl Requirements {
             (Operator::NotIn, false) => {
                 return report.changed(wanted.path, "Left out: Poolwright only buys NVIDIA GPUs.");
             }
-            _ => return nothing_meets(wanted.path, report),
+            _ => {
+                return report.problem(
+                    wanted.path,
+                    "no node of Poolwright has such a GPU, so the pool would buy nothing",
+                    "keep this pool in Karpenter: Poolwright buys NVIDIA GPUs only",
+                );
+            }
         };
         wanted.values = Vec::new();
         report.changed(
@@ -272,6 +272,15 @@ impl Requirements {
     }
 
     fn own(&mut self, wanted: KarpenterRequirement, report: &mut Report) {
+        if wanted.operator == Operator::In
+            && let Some(other) = self.own.get(&wanted.key).filter(|other| !wanted.values.contains(other))
+        {
+            let cause = format!(
+                "contradicts the label `{}: {other}` of the nodes, so that Karpenter buys nothing",
+                wanted.key
+            );
+            return report.problem(wanted.path, cause, "correct one of them");
+        }
         match (wanted.operator, wanted.values.as_slice()) {
             (Operator::In, [value]) => {
                 report.changed(&wanted.path, format!("Becomes the label `{}: {value}` of the nodes.", wanted.key));
@@ -343,6 +352,30 @@ impl Requirements {
     }
 }
 
+/// Converts numbers of vCPUs. Karpenter counts the vCPUs of the machine. Poolwright's label counts whole
+/// allocatable cores, which is one less, because the system reserves less than one core on machines with up
+/// to 372 vCPUs. Fails with a value that is no number.
+pub(super) fn whole_cores(
+    mut operator: Operator,
+    values: &[String],
+) -> Result<(Operator, Vec<String>), String> {
+    let mut numbers = Vec::new();
+    for value in values {
+        numbers.push(value.parse::<u64>().map_err(|_| value.clone())?);
+    }
+    // No machine has less than one vCPU, so a bound of zero is always or never met.
+    if numbers.contains(&0) {
+        match operator {
+            Operator::Gt => operator = Operator::Gte,
+            Operator::Lte => operator = Operator::Lt,
+            Operator::In | Operator::NotIn => numbers.retain(|number| *number > 0),
+            _ => {}
+        }
+    }
+    let cores = numbers.iter().map(|number| number.saturating_sub(1).to_string()).collect();
+    Ok((operator, cores))
+}
+
 /// Returns the families or types of the catalogue that meet a requirement on a part of their name; for `NotIn`, those that do not.
 fn names_listed(mapping: LabelMapping, operator: Operator, values: &[String]) -> Vec<String> {
     let part = |name: &'static str| match mapping {
@@ -366,17 +399,23 @@ pub(super) fn names_that_meet(
     (1..=MOST_VALUES).contains(&names.len()).then_some(names)
 }
 
-/// Notes a requirement on a label that nodes have with this value, or do not have. It is a problem if no node meets it.
-fn only(wanted: &KarpenterRequirement, value: Option<&str>, why: &str, report: &mut Report) {
-    let is_listed = value.is_some_and(|value| wanted.values.iter().any(|one| one == value));
-    let is_met = match wanted.operator {
+/// Returns whether all nodes meet a requirement on a label that each of them has with this value, or none of
+/// them has.
+pub(super) fn is_met_by_all(operator: Operator, values: &[String], value: Option<&str>) -> bool {
+    let is_listed = value.is_some_and(|value| values.iter().any(|one| one == value));
+    match operator {
         Operator::In => is_listed,
         Operator::NotIn => !is_listed,
         Operator::Exists => value.is_some(),
         Operator::DoesNotExist => value.is_none(),
         _ => false,
-    };
-    if is_met {
+    }
+}
+
+/// Notes a requirement on a label that nodes have with this value, or do not have. It is a problem if no node
+/// meets it.
+fn only(wanted: &KarpenterRequirement, value: Option<&str>, why: &str, report: &mut Report) {
+    if is_met_by_all(wanted.operator, &wanted.values, value) {
         report.changed(&wanted.path, format!("Left out: all nodes of Poolwright meet it. {why}"));
     } else {
         let cause = format!("no node of Poolwright meets it: {}", why.trim_end_matches('.'));

@@ -10,7 +10,7 @@ use poolwright_terms::domains::is_karpenters;
 use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, KARPENTER_DO_NOT_DISRUPT_ANNOTATION};
 use poolwright_terms::{GROUP, NodeClassRef, Taint, TaintEffect, labels};
 
-use super::disruption::expiry;
+use super::disruption::{duration_text, expiry};
 use super::labels::label;
 use super::node_class_ref::node_class_ref;
 use super::requirements::{KarpenterRequirement, Requirements};
@@ -83,6 +83,7 @@ fn labels(
         };
         if label(&key) == LabelMapping::UserDefined && !labels::RESERVED.contains(&key.as_str()) {
             report.kept(path, "A label of the nodes; it stays.");
+            requirements.label(&key, &value);
             metadata.labels.insert(key, value);
         } else {
             // Karpenter treats such a label as a requirement with one value.
@@ -170,7 +171,7 @@ fn taints(key: &str, of: &mut Fields<'_>, report: &mut Report) -> Vec<Taint> {
 }
 
 fn termination(of: &mut Fields<'_>, report: &mut Report) -> Option<DurationText> {
-    let text = of.text("terminationGracePeriod", report)?;
+    let text = duration_text(of, "terminationGracePeriod", report)?;
     let path = of.path("terminationGracePeriod");
     let written = DurationText(text);
     match written.parse() {
@@ -186,7 +187,7 @@ fn termination(of: &mut Fields<'_>, report: &mut Report) -> Option<DurationText>
 
 fn expire_after(of: &mut Fields<'_>, report: &mut Report) -> ExpiryText {
     let path = of.path("expireAfter");
-    if let Some(text) = of.text("expireAfter", report) {
+    if let Some(text) = duration_text(of, "expireAfter", report) {
         report.kept(
             path.clone(),
             "Nodes expire at the same age as in Karpenter. Before eviction, Poolwright makes sure that their pods have room elsewhere.",

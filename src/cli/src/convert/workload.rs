@@ -1,22 +1,27 @@
 //! Workloads: replaces what pods take from Karpenter (labels in selectors, spreads and affinities, tolerations) in their templates.
 
 use poolwright_api::Operator;
-use poolwright_provider_contract::karpenter::{LabelMapping, Outcome, Report, join};
+use poolwright_provider_contract::karpenter::{LabelMapping, Outcome, Report, is_empty, join};
 use poolwright_terms::domains::is_karpenters;
 use poolwright_terms::{keys, labels as ours};
 use serde_json::{Map, Value, json};
 
-use super::labels::label;
-use super::requirements::names_that_meet;
+use super::labels::{KARPENTER_CATALOGUE, label};
+use super::requirements::{CORES, is_met_by_all, names_that_meet, whole_cores};
 
-/// Converts an object with pod templates; `None` if it has none or needs no change. Every field that Karpenter defines has a note.
+/// Converts an object with pod templates; `None` if it has none, or if nothing of it changes here or must
+/// change by hand. Every field that Karpenter defines has a note.
 pub(super) fn convert(value: &Value, report: &mut Report) -> Option<Value> {
     let mut object = value.clone();
-    let found = templates(&mut object, "", report);
+    let found = templates(&mut object, "", false, report);
     if !found {
+        // Without pods, the object gets one note as a whole.
+        report.notes.clear();
         return None;
     }
-    if object == *value {
+    // Such an object is printed as it is, so that the user can correct it with the others.
+    let changes_by_hand = report.notes.iter().any(|note| note.outcome == Outcome::NotPossible);
+    if object == *value && !changes_by_hand {
         if report.notes.is_empty() {
             report.kept("", "It uses nothing of Karpenter. Apply it unchanged.");
         }
@@ -36,8 +41,9 @@ pub(super) fn convert(value: &Value, report: &mut Report) -> Option<Value> {
     Some(object)
 }
 
-/// Converts the pod specs below a value. Returns whether there are any.
-fn templates(value: &mut Value, path: &str, report: &mut Report) -> bool {
+/// Converts the pod specs below a value. Returns whether there are any. `of_pod` says whether the value is in
+/// the metadata of a pod or of a template of pods.
+fn templates(value: &mut Value, path: &str, of_pod: bool, report: &mut Report) -> bool {
     const ANNOTATION: &str = keys::KARPENTER_DO_NOT_DISRUPT_ANNOTATION;
     match value {
         Value::Object(fields) if fields.get("containers").is_some_and(Value::is_array) => {
@@ -45,17 +51,37 @@ fn templates(value: &mut Value, path: &str, report: &mut Report) -> bool {
             true
         }
         Value::Object(fields) if path.ends_with("annotations") && fields.contains_key(ANNOTATION) => {
-            report.kept(join(path, ANNOTATION), "Poolwright reads this annotation of pods, too.");
+            let field = join(path, ANNOTATION);
+            // Metadata is of the object that has it. Other annotations, such as those of `podMetadata`, may
+            // reach pods.
+            if of_pod || !path.ends_with("metadata.annotations") {
+                report.kept(field, "Poolwright reads this annotation of pods, too.");
+            } else {
+                report.not_possible(
+                    field,
+                    "Poolwright reads this annotation of pods, and here it is on none: write it in the pod \
+                     template.",
+                );
+            }
             false
         }
-        Value::Object(fields) => fields
-            .iter_mut()
-            .map(|(key, below)| templates(below, &join(path, key), report))
-            .fold(false, |any, found| any | found),
+        Value::Object(fields) => {
+            let containers = fields.get("spec").and_then(|spec| spec.get("containers"));
+            let is_pod = containers.is_some_and(Value::is_array);
+            let below_pod = |key: &str| match key {
+                "metadata" => is_pod,
+                "annotations" => of_pod,
+                _ => false,
+            };
+            fields
+                .iter_mut()
+                .map(|(key, below)| templates(below, &join(path, key), below_pod(key), report))
+                .fold(false, |any, found| any | found)
+        }
         Value::Array(entries) => entries
             .iter_mut()
             .enumerate()
-            .map(|(at, below)| templates(below, &format!("{path}[{at}]"), report))
+            .map(|(at, below)| templates(below, &format!("{path}[{at}]"), false, report))
             .fold(false, |any, found| any | found),
         _ => false,
     }
@@ -80,13 +106,41 @@ fn pod(spec: &mut Map<String, Value>, path: &str, report: &mut Report) {
     let affinity = join(path, "affinity");
     if let Some(node) = spec.get_mut("affinity").and_then(|affinity| affinity.get_mut("nodeAffinity")) {
         let path = join(&affinity, "nodeAffinity");
+        let mut all_meet = false;
         let terms = node.get_mut(required).and_then(|of| of.get_mut("nodeSelectorTerms"));
         for (at, term) in entries(terms) {
-            expressions(term, &format!("{path}.{required}.nodeSelectorTerms[{at}]"), report);
+            all_meet |= expressions(term, &format!("{path}.{required}.nodeSelectorTerms[{at}]"), report);
         }
+        let mut met = Vec::new();
         for (at, term) in entries(node.get_mut(preferred)) {
-            if let Some(term) = term.get_mut("preference") {
-                expressions(term, &format!("{path}.{preferred}[{at}].preference"), report);
+            if let Some(term) = term.get_mut("preference")
+                && expressions(term, &format!("{path}.{preferred}[{at}].preference"), report)
+            {
+                met.push(at);
+            }
+        }
+        // Kubernetes matches no node with an empty term, and one term that all nodes meet is enough.
+        if all_meet && let Some(node) = node.as_object_mut() {
+            node.remove(required);
+        }
+        if !met.is_empty() {
+            if let Some(terms) = node.get_mut(preferred).and_then(Value::as_array_mut) {
+                remove_at(terms, &met);
+            }
+            if let Some(node) = node.as_object_mut()
+                && node.get(preferred).is_some_and(is_empty)
+            {
+                node.remove(preferred);
+            }
+        }
+        let is_bare = is_empty(node);
+        if (all_meet || !met.is_empty())
+            && is_bare
+            && let Some(affinity) = spec.get_mut("affinity").and_then(Value::as_object_mut)
+        {
+            affinity.remove("nodeAffinity");
+            if affinity.is_empty() {
+                spec.remove("affinity");
             }
         }
     }
@@ -126,14 +180,17 @@ fn entries(list: Option<&mut Value>) -> impl Iterator<Item = (usize, &mut Value)
 enum Mapped {
     /// The user's own label, or one that Poolwright's nodes have too.
     Same,
-    /// Another label, with these values.
-    To { key: &'static str, operator: Operator, values: Vec<String> },
+    /// Another label, with these values. `also` is what else to know of them: empty, or sentences after a
+    /// space.
+    To { key: &'static str, operator: Operator, values: Vec<String>, also: String },
+    /// No requirement is needed, because all nodes of Poolwright meet it. The sentence says why.
+    Met(String),
     /// No counterpart. The sentence says what to do.
     None(String),
 }
 
 fn mapped(key: &str, operator: Operator, values: Vec<String>) -> Mapped {
-    let to = |key, operator, values| Mapped::To { key, operator, values };
+    let to = |key, operator, values| Mapped::To { key, operator, values, also: String::new() };
     if key == ours::HOSTNAME || key.starts_with("poolwright.dev/") {
         return Mapped::Same;
     }
@@ -144,25 +201,34 @@ fn mapped(key: &str, operator: Operator, values: Vec<String>) -> Mapped {
         if matches!(operator, Operator::Exists | Operator::DoesNotExist) {
             return to(key, operator, Vec::new());
         }
-        match names_that_meet(mapping, operator, values) {
-            Some(names) if operator == Operator::NotIn => to(key, Operator::NotIn, names),
-            Some(names) => to(key, Operator::In, names),
-            None => Mapped::None(format!("Name the types that you want with `{}`.", ours::INSTANCE_TYPE)),
-        }
+        let Some(names) = names_that_meet(mapping, operator, values) else {
+            return Mapped::None(format!("Name the types that you want with `{}`.", ours::INSTANCE_TYPE));
+        };
+        let also = of_the_catalogue(key, operator, names.len());
+        let operator = if operator == Operator::NotIn { operator } else { Operator::In };
+        Mapped::To { key, operator, values: names, also }
     };
     match label(key) {
         LabelMapping::Renamed(same) if same == key => Mapped::Same,
         LabelMapping::UserDefined => Mapped::Same,
         LabelMapping::Renamed(other) => to(other, operator, values),
-        LabelMapping::Cpu => {
-            match values.iter().map(|value| value.parse::<u64>()).collect::<Result<Vec<_>, _>>() {
-                Ok(numbers) => {
-                    let less = numbers.iter().map(|number| number.saturating_sub(1).to_string());
-                    to(ours::INSTANCE_CPU, operator, less.collect())
-                }
-                Err(_) => Mapped::None("Write whole numbers of vCPUs.".to_owned()),
+        LabelMapping::Cpu => match whole_cores(operator, &values) {
+            Ok((Operator::In, cores)) if cores.is_empty() => {
+                Mapped::None("No machine has zero vCPUs.".to_owned())
             }
-        }
+            Ok((Operator::NotIn, cores)) if cores.is_empty() => {
+                Mapped::Met("No machine has zero vCPUs.".to_owned())
+            }
+            // Pods have no operator Gte, and any number of cores is zero or more.
+            Ok((Operator::Gte, _)) if operator == Operator::Gt => {
+                to(ours::INSTANCE_CPU, Operator::Exists, Vec::new())
+            }
+            Ok((operator, cores)) => {
+                let also = if cores.is_empty() { String::new() } else { format!(" It {CORES}") };
+                Mapped::To { key: ours::INSTANCE_CPU, operator, values: cores, also }
+            }
+            Err(_) => Mapped::None("Write whole numbers of vCPUs.".to_owned()),
+        },
         mapping @ (LabelMapping::Category | LabelMapping::Generation) => {
             names(ours::INSTANCE_FAMILY, mapping, operator, &values)
         }
@@ -182,7 +248,13 @@ fn mapped(key: &str, operator: Operator, values: Vec<String>) -> Mapped {
         LabelMapping::Only(None, _) if matches!(operator, Operator::NotIn | Operator::DoesNotExist) => {
             Mapped::Same
         }
+        LabelMapping::Only(value, why) if is_met_by_all(operator, &values, value) => {
+            Mapped::Met(why.to_owned())
+        }
         LabelMapping::Only(_, instead) => Mapped::None(instead.to_owned()),
+        LabelMapping::Unneeded(why) if matches!(operator, Operator::In | Operator::Exists) => {
+            Mapped::Met(why.to_owned())
+        }
         // No node of Poolwright has the label.
         LabelMapping::Unneeded(_) | LabelMapping::NoCounterpart(_)
             if matches!(operator, Operator::NotIn | Operator::DoesNotExist) =>
@@ -193,6 +265,21 @@ fn mapped(key: &str, operator: Operator, values: Vec<String>) -> Mapped {
             Mapped::None(instead.to_owned())
         }
     }
+}
+
+/// Says of a list of families or types that it is of the built-in catalogue, and what follows from that.
+fn of_the_catalogue(key: &str, operator: Operator, number: usize) -> String {
+    let what = if key == ours::INSTANCE_FAMILY { "families" } else { "instance types" };
+    let (verb, others) = if operator == Operator::NotIn {
+        ("excludes", "It excludes no others")
+    } else {
+        ("allows", "No others match")
+    };
+    format!(
+        " It lists the {what} of {} that it {verb} in the built-in catalogue: {number}. {others} until you \
+         add them.",
+        KARPENTER_CATALOGUE.clouds
+    )
 }
 
 /// Converts the node selector. Returns the expressions for what it cannot express.
@@ -206,13 +293,18 @@ fn node_selector(spec: &mut Map<String, Value>, path: &str, report: &mut Report)
         match mapped(&key, Operator::In, vec![value.to_owned()]) {
             Mapped::Same => {}
             Mapped::None(instead) => stays(&field, &key, &instead, report),
-            Mapped::To { key: to, operator: Operator::In, values } if values.len() == 1 => {
-                report.changed(&field, format!("Becomes `{to}: {}`.", values[0]));
+            Mapped::Met(why) => {
+                left_out(&field, &key, &why, report);
+                selector.remove(&key);
+            }
+            Mapped::To { key: to, operator: Operator::In, values, also } if values.len() == 1 => {
+                report.changed(&field, format!("Becomes `{to}: {}`.{also}", values[0]));
                 selector.remove(&key);
                 selector.insert(to.to_owned(), json!(values[0]));
             }
-            Mapped::To { key: to, operator, values } => {
-                report.changed(&field, format!("Becomes a requirement on `{to}` in the node affinity."));
+            Mapped::To { key: to, operator, values, also } => {
+                report
+                    .changed(&field, format!("Becomes a requirement on `{to}` in the node affinity.{also}"));
                 selector.remove(&key);
                 moved.push(expression(to, operator, &values));
             }
@@ -232,8 +324,10 @@ fn expression(key: &str, operator: Operator, values: &[String]) -> Value {
     made
 }
 
-/// Converts the expressions of a term of node affinity.
-fn expressions(term: &mut Value, path: &str, report: &mut Report) {
+/// Converts the expressions of a term of node affinity. Returns whether all of them were left out, so that
+/// all nodes meet the term.
+fn expressions(term: &mut Value, path: &str, report: &mut Report) -> bool {
+    let mut met = Vec::new();
     for (at, one) in entries(term.get_mut("matchExpressions")) {
         let field = format!("{path}.matchExpressions[{at}]");
         let text = |key: &str| one[key].as_str().unwrap_or_default().to_owned();
@@ -245,12 +339,32 @@ fn expressions(term: &mut Value, path: &str, report: &mut Report) {
         match mapped(&key, operator, values) {
             Mapped::Same => {}
             Mapped::None(instead) => stays(&field, &key, &instead, report),
-            Mapped::To { key: to, operator, values } => {
-                report.changed(&field, format!("`{key}` becomes `{to}`."));
+            Mapped::Met(why) => {
+                left_out(&field, &key, &why, report);
+                met.push(at);
+            }
+            Mapped::To { key: to, operator, values, also } => {
+                report.changed(&field, format!("`{key}` becomes `{to}`.{also}"));
                 *one = expression(to, operator, &values);
             }
         }
     }
+    if met.is_empty() {
+        return false;
+    }
+    if let Some(all) = term.get_mut("matchExpressions").and_then(Value::as_array_mut) {
+        remove_at(all, &met);
+    }
+    term.as_object().is_some_and(|term| term.values().all(is_empty))
+}
+
+/// Removes the entries at these places of a list.
+fn remove_at(list: &mut Vec<Value>, places: &[usize]) {
+    let mut next = 0;
+    list.retain(|_| {
+        next += 1;
+        !places.contains(&(next - 1))
+    });
 }
 
 fn topology_key(of: &mut Value, path: &str, report: &mut Report) {
@@ -261,7 +375,8 @@ fn topology_key(of: &mut Value, path: &str, report: &mut Report) {
             report.changed(field, format!("`{key}` becomes `{to}`."));
             of["topologyKey"] = json!(to);
         }
-        Mapped::None(instead) => stays(&field, &key, &instead, report),
+        // A topology without a key is not allowed.
+        Mapped::None(instead) | Mapped::Met(instead) => stays(&field, &key, &instead, report),
         _ => {}
     }
 }
@@ -289,6 +404,11 @@ fn toleration(of: &mut Value, path: &str, report: &mut Report) {
         fields.remove("value");
         fields.insert("operator".to_owned(), json!("Exists"));
     }
+}
+
+/// Notes a requirement that is left out, because all nodes of Poolwright meet it.
+fn left_out(field: &str, key: &str, why: &str, report: &mut Report) {
+    report.changed(field, format!("Left out: Poolwright has no `{key}`. {why}"));
 }
 
 /// Notes a field that stays as it is, although no node of Poolwright has its label.

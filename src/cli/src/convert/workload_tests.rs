@@ -80,20 +80,92 @@ fn labels_of_karpenter_in_pods_become_ours_wherever_they_select_nodes() {
 
 #[test]
 fn a_selector_by_a_part_of_the_type_becomes_an_affinity_with_the_names() {
-    let (pod, _) = pod(json!({"nodeSelector": {"karpenter.k8s.aws/instance-category": "p"}}));
+    let (pod, notes) = pod(json!({"nodeSelector": {"karpenter.k8s.aws/instance-category": "p"}}));
     assert_eq!(pod["nodeSelector"], Value::Null);
     let terms = &pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
     let expression = &terms["nodeSelectorTerms"][0]["matchExpressions"][0];
     assert_eq!(expression["key"], "poolwright.dev/instance-family");
     let families = expression["values"].as_array().unwrap();
     assert!(families.contains(&json!("p5")) && !families.contains(&json!("g5")), "{families:?}");
+    let said = &notes[0].1;
+    assert!(said.contains("lists the families of AWS that it allows in the built-in catalogue"), "{said}");
+    assert!(said.ends_with("No others match until you add them."), "{said}");
+}
+
+/// Returns a pod spec that requires these expressions.
+fn requiring(expressions: &Value) -> Value {
+    let required = json!({"nodeSelectorTerms": [{"matchExpressions": expressions}]});
+    json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}})
+}
+
+/// Returns the expressions of the first term that a pod spec requires.
+fn required(pod: &Value) -> &Value {
+    let required = &pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+    &required["nodeSelectorTerms"][0]["matchExpressions"]
+}
+
+#[test]
+fn an_expression_on_a_part_of_the_type_says_that_its_list_is_of_the_built_in_catalogue() {
+    let excluded =
+        json!([{"key": "karpenter.k8s.aws/instance-category", "operator": "NotIn", "values": ["p"]}]);
+    let (pod, notes) = pod(requiring(&excluded));
+    assert_eq!(required(&pod)[0]["operator"], "NotIn");
+    let said = &notes[0].1;
+    assert!(said.contains("that it excludes in the built-in catalogue"), "{said}");
+    assert!(said.ends_with("It excludes no others until you add them."), "{said}");
+}
+
+#[test]
+fn a_bound_of_zero_vcpus_stays_one_that_every_node_meets_and_the_numbers_are_explained() {
+    let bound = |operator: &str, value: &str| {
+        let cpu = json!([{"key": "karpenter.k8s.aws/instance-cpu", "operator": operator, "values": [value]}]);
+        let (pod, notes) = pod(requiring(&cpu));
+        (required(&pod)[0].clone(), notes[0].1.clone())
+    };
+    let key = "poolwright.dev/instance-cpu";
+    assert_eq!(bound("Gt", "0").0, json!({"key": key, "operator": "Exists"}));
+    assert_eq!(bound("Lt", "0").0, json!({"key": key, "operator": "Lt", "values": ["0"]}));
+    let (eight, said) = bound("In", "8");
+    assert_eq!(eight, json!({"key": key, "operator": "In", "values": ["7"]}));
+    assert!(
+        said.contains("If the node class reserves more than one core for the system, lower them further."),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_all_nodes_meet_is_left_out_of_pods_as_it_is_of_pools() {
+    let tenancy = "karpenter.k8s.aws/instance-tenancy";
+    let sentence = "Left out: Poolwright has no `karpenter.k8s.aws/instance-tenancy`. Poolwright launches with \
+                    shared tenancy only.";
+    let (selecting, notes) = pod(json!({"nodeSelector": {tenancy: "default", "team": "ml"}}));
+    assert_eq!(selecting["nodeSelector"], json!({"team": "ml"}));
+    assert_eq!(notes, [(Outcome::Changed, sentence.to_owned())]);
+    let default = json!({"key": tenancy, "operator": "In", "values": ["default"]});
+    let (alone, notes) = pod(requiring(&json!([default])));
+    assert_eq!(alone["affinity"], Value::Null, "an empty term would match no node");
+    assert_eq!(notes, [(Outcome::Changed, sentence.to_owned())]);
+    let team = json!({"key": "team", "operator": "In", "values": ["ml"]});
+    let (with_another, _) = pod(requiring(&json!([default, team])));
+    assert_eq!(*required(&with_another), json!([team]));
+    let preferring = json!([{"weight": 1, "preference": {"matchExpressions": [default]}},
+        {"weight": 2, "preference": {"matchExpressions": [team]}}]);
+    let preferred = json!({"preferredDuringSchedulingIgnoredDuringExecution": preferring});
+    let (preferring, _) = pod(json!({"affinity": {"nodeAffinity": preferred}}));
+    let left = &preferring["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"];
+    assert_eq!(*left, json!([{"weight": 2, "preference": {"matchExpressions": [team]}}]));
+    let (dedicated, notes) = pod(json!({"nodeSelector": {tenancy: "dedicated"}}));
+    assert_eq!(dedicated["nodeSelector"], json!({tenancy: "dedicated"}));
+    assert_eq!(notes[0].0, Outcome::NotPossible);
+    let (auto, notes) = pod(json!({"nodeSelector": {"eks.amazonaws.com/compute-type": "auto"}}));
+    assert_eq!((&auto["nodeSelector"], notes[0].0), (&Value::Null, Outcome::Changed));
 }
 
 #[test]
 fn a_label_without_counterpart_stays_and_its_note_says_what_to_do() {
     let spec = json!({"nodeSelector": {"karpenter.k8s.aws/instance-hypervisor": "nitro"}});
     let (converted, notes) = pod(spec);
-    assert_eq!(converted, Value::Null);
+    assert_eq!(converted["nodeSelector"], json!({"karpenter.k8s.aws/instance-hypervisor": "nitro"}));
     assert_eq!(notes[0].0, Outcome::NotPossible);
     assert!(
         notes[0].1.starts_with(
@@ -126,6 +198,26 @@ fn a_changed_workload_is_printed_as_a_new_object_and_two_of_one_name_may_be_in_t
 }
 
 #[test]
+fn an_annotation_of_pods_on_another_object_is_not_possible_and_one_in_the_template_is_kept() {
+    let annotations = json!({"karpenter.sh/do-not-disrupt": "true"});
+    let mut on_the_object = deployment(json!({}));
+    on_the_object["metadata"]["annotations"] = annotations.clone();
+    let converted = of(&[on_the_object]);
+    let note = &converted.notes[0];
+    assert_eq!(
+        (note.outcome, note.field.as_str()),
+        (Outcome::NotPossible, "metadata.annotations[\"karpenter.sh/do-not-disrupt\"]")
+    );
+    assert!(note.sentence.ends_with("write it in the pod template."), "{}", note.sentence);
+    assert_eq!(converted.workloads.len(), 1);
+    let mut in_the_template = deployment(json!({}));
+    in_the_template["spec"]["template"]["metadata"]["annotations"] = annotations;
+    let converted = of(&[in_the_template]);
+    assert_eq!((converted.notes.len(), converted.notes[0].outcome), (1, Outcome::Kept));
+    assert_eq!(converted.workloads, [] as [Value; 0]);
+}
+
+#[test]
 fn a_capacity_buffer_becomes_an_entry_to_write_in_a_pool() {
     let buffer = |spec: Value| json!({"apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer", "metadata": {"name": "b"}, "spec": spec});
     let said = |spec: Value| {
@@ -141,4 +233,22 @@ fn a_capacity_buffer_becomes_an_entry_to_write_in_a_pool() {
     assert!(said(json!({"scalableRef": of_web, "replicas": 4})).contains("{units: 4, "));
     let missing = said(json!({"podTemplateRef": {"name": "t"}, "replicas": 4}));
     assert!(missing.contains("add PodTemplate `t` to the files"), "{missing}");
+    for (mut spec, units) in [
+        (json!({"replicas": 4, "percentage": 20}), 2),
+        (json!({"replicas": 4, "percentage": 90}), 4),
+        (json!({"limits": {"cpu": "9"}}), 4),
+        (json!({"limits": {"cpu": 9, "nvidia.com/gpu": "3", "memory": "1Gi"}}), 3),
+        (json!({"replicas": 5, "limits": {"cpu": "4500m"}}), 2),
+        (json!({"replicas": 1, "limits": {"cpu": "9"}}), 1),
+    ] {
+        spec["scalableRef"] = of_web.clone();
+        let said = said(spec);
+        assert!(said.contains(&format!("{{units: {units}, ")), "{said}");
+    }
+    let unbounded = said(json!({"scalableRef": of_web, "limits": {"memory": "1Gi"}}));
+    assert!(unbounded.contains("give the number of pods"), "{unbounded}");
+    let none = said(json!({"scalableRef": of_web, "limits": {"cpu": "1"}}));
+    assert!(none.contains("Write no `buffer`"), "{none}");
+    let many = said(json!({"scalableRef": of_web, "limits": {"cpu": "1000"}}));
+    assert!(many.contains("500 pods of {cpu: 2, nvidia.com/gpu: 1}"), "{many}");
 }

@@ -65,6 +65,7 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
         notes,
         unread: Vec::new(),
         polite: BTreeSet::new(),
+        preempting: Vec::new(),
         names: PodNames::Qualified,
         namespace: objects.namespace,
         implicit_pool,
@@ -79,7 +80,7 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
 
 /// Returns what the controller says about a pool that it does not find ready. Its flags and rights are unknown here, so a plan may
 /// come to another result.
-fn told_of(pool: &NodePool) -> Option<(PoolName, String)> {
+pub fn told_of(pool: &NodePool) -> Option<(PoolName, String)> {
     let conditions = pool.status.as_ref().map_or(&[][..], |status| &status.conditions);
     let told = match conditions.iter().find(|one| one.type_ == "Ready") {
         Some(ready) if ready.status == "True" => return None,

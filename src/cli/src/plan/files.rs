@@ -1,13 +1,14 @@
 //! Reads manifests: pods, and what may be bought for them, without a cluster.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use poolwright_api::NodePool;
 use poolwright_core::{DaemonSet, Namespace, Snapshot};
 use poolwright_intake::manifest::Manifest;
 use poolwright_report::plan::CatalogueSummary;
 
+use super::cluster::told_of;
 use super::missing::Origin;
 use super::{Input, Offers, PodNames, assumed_volumes, makers, pool};
 use crate::exit::Failure;
@@ -51,6 +52,7 @@ pub fn input(paths: &[PathBuf], namespace: Option<&str>, offers: &Offers) -> Res
         pods,
         pools,
         written_pools: _,
+        stored_pools,
         node_classes: _,
         nodes,
         namespaces,
@@ -67,12 +69,14 @@ pub fn input(paths: &[PathBuf], namespace: Option<&str>, offers: &Offers) -> Res
         pod_groups,
         mut notes,
         unread,
+        bound_elsewhere,
         polite,
     } = manifest;
+    notes.extend(bound_elsewhere);
     // A workload without pods has a note of its own, and some pools buy nodes without pods.
     let buys_anyway = pools.iter().any(|pool| pool.replicas.is_some() || !pool.buffer.is_empty());
     if !buys_anyway && pods.is_empty() && workloads.is_empty() && daemonsets.is_empty() && notes.is_empty() {
-        notes.push("the files contain no pod and no workload".to_owned());
+        notes.push("no object in the files asks for a pod".to_owned());
     }
     let implicit_pool = pools.is_empty();
     let mut snapshot = Snapshot {
@@ -131,16 +135,22 @@ pub fn input(paths: &[PathBuf], namespace: Option<&str>, offers: &Offers) -> Res
         notes,
         unread,
         polite,
+        preempting: Vec::new(),
         names: PodNames::Qualified,
         namespace: DEFAULT_NAMESPACE.to_owned(),
         implicit_pool,
         include_waiting: true,
         lives_unread: None,
         makers_unread: Some(MAKERS.to_owned()),
-        told_of_pools: BTreeMap::new(),
+        told_of_pools: stored_pools.iter().filter(|pool| has_been_judged(pool)).filter_map(told_of).collect(),
         gangs: Vec::new(),
         origin: Origin::Files,
     })
+}
+
+/// Returns whether a controller has looked at a pool of a dump.
+fn has_been_judged(pool: &NodePool) -> bool {
+    pool.status.iter().flat_map(|status| &status.conditions).any(|one| one.type_ == "Ready")
 }
 
 fn keyed<K, M, A: FromIterator<(K, Arc<M>)>>(models: Vec<M>, key: fn(&M) -> K) -> A {

@@ -1,7 +1,11 @@
 //! `--limit`: limits over all pools together.
 
-use poolwright_catalog::{ResourceName, UsdPerHour, quantity};
-use poolwright_core::PoolLimits;
+use std::collections::BTreeSet;
+
+use poolwright_api::meant;
+use poolwright_catalog::{Catalogue, ResourceName, UsdPerHour, quantity};
+use poolwright_core::plan::Sharing;
+use poolwright_core::{PoolLimits, Snapshot};
 
 use crate::exit::Failure;
 use crate::problems::Problems;
@@ -9,6 +13,9 @@ use crate::problems::Problems;
 /// The resources whose names have no domain in Kubernetes.
 const NATIVE: [&str; 4] =
     [ResourceName::CPU, ResourceName::MEMORY, ResourceName::EPHEMERAL_STORAGE, ResourceName::PODS];
+
+/// The beginning of the names of MIG instances, which whole GPUs of the catalogue are cut into.
+const MIG: &str = "nvidia.com/mig-";
 
 /// Parses limits from `KEY=AMOUNT` texts, with the keys of `spec.limits` of a NodePool. All problems are reported together.
 pub fn limits(texts: &[String]) -> Result<PoolLimits, Failure> {
@@ -19,9 +26,83 @@ pub fn limits(texts: &[String]) -> Result<PoolLimits, Failure> {
             problems.push(format!("--limit {text}: {problem}"));
         }
     }
-    problems
-        .or(limits)
-        .map_err(|problems| Failure::bad_input(format!("the limits cannot be used: {problems}")))
+    problems.or(limits).map_err(refused)
+}
+
+fn refused(problems: Problems) -> Failure {
+    Failure::bad_input(format!("the limits cannot be used: {problems}"))
+}
+
+/// The names of the resources that instance types have. A limit on any other resource limits nothing.
+pub struct Sold {
+    names: BTreeSet<String>,
+    /// Whether GPUs are cut into MIG instances, whose names the catalogue does not have.
+    has_mig: bool,
+}
+
+impl Sold {
+    /// Returns the names of a catalogue, and of what the node classes of a snapshot sell.
+    pub fn of(catalogue: &Catalogue, snapshot: &Snapshot, sharing: Sharing) -> Self {
+        let mut names = BTreeSet::new();
+        let sold = snapshot.catalogues.values().flatten();
+        for catalogue in std::iter::once(catalogue).chain(sold.map(AsRef::as_ref)) {
+            for (name, _) in catalogue.types().values().flat_map(|kind| kind.allocatable.iter()) {
+                if !names.contains(name.as_str()) {
+                    names.insert(name.to_string());
+                }
+            }
+        }
+        Self { names, has_mig: matches!(sharing, Sharing::Mig { .. }) }
+    }
+
+    /// Judges the limits of `--limit`. Returns a note about each that limits nothing.
+    ///
+    /// # Errors
+    ///
+    /// The name of a resource that no instance type has is like that of another resource, so it is probably
+    /// misspelt.
+    pub fn judge(&self, limits: &PoolLimits) -> Result<Vec<String>, Failure> {
+        let (mut notes, mut problems) = (Vec::new(), Problems::new());
+        for (name, meant) in self.lacks(limits) {
+            match meant {
+                Some(meant) => {
+                    problems
+                        .push(format!("--limit {name}: no instance type has {name}; did you mean {meant}?"));
+                }
+                None => notes.push(format!("--limit {name}: {}", limits_nothing(name))),
+            }
+        }
+        problems.or(notes).map_err(refused)
+    }
+
+    /// Returns a note about each limit of a NodePool that limits nothing.
+    pub fn notes(&self, snapshot: &Snapshot) -> Vec<String> {
+        let mut notes = Vec::new();
+        for pool in snapshot.pools.values() {
+            for (name, meant) in self.lacks(&pool.limits) {
+                let hint = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+                notes.push(format!("NodePool {}: {}{hint}", pool.name, limits_nothing(name)));
+            }
+        }
+        notes
+    }
+
+    /// Returns the limited resources that no instance type has, each with the one that is probably meant.
+    fn lacks<'l>(&'l self, limits: &'l PoolLimits) -> Vec<(&'l str, Option<&'l str>)> {
+        let names = limits.resources.keys().map(ResourceName::as_str);
+        let unsold =
+            names.filter(|name| !self.names.contains(*name) && !(self.has_mig && name.starts_with(MIG)));
+        let with_meant = unsold.map(|name| {
+            // A catalogue without GPUs does not have this name either.
+            let known = self.names.iter().map(String::as_str).chain([ResourceName::NVIDIA_GPU]);
+            (name, meant(name, known).filter(|meant| *meant != name))
+        });
+        with_meant.collect()
+    }
+}
+
+fn limits_nothing(name: &str) -> String {
+    format!("no instance type has {name}, so this limit limits nothing")
 }
 
 fn add(limits: &mut PoolLimits, text: &str) -> Result<(), String> {
@@ -75,6 +156,32 @@ mod tests {
         assert_eq!(limits.nodes, Some(10));
         assert_eq!(limits.resources[&ResourceName::new("nvidia.com/gpu")], 16);
         assert_eq!(limits.resources[&ResourceName::new("memory")], 1 << 40);
+    }
+
+    #[test]
+    fn a_limit_on_a_resource_that_nobody_sells_is_refused_if_it_is_misspelt_and_noted_otherwise() {
+        let sold = Sold::of(&poolwright_catalog::builtin(), &Snapshot::default(), Sharing::Whole);
+        assert_eq!(sold.judge(&of(&["nvidia.com/gpu=2", "cpu=4"]).unwrap()).unwrap(), [""; 0]);
+        let Err(Failure::BadInput(said)) = sold.judge(&of(&["nvidia.com/gpus=2"]).unwrap()) else {
+            panic!("it is refused")
+        };
+        let expected =
+            "--limit nvidia.com/gpus: no instance type has nvidia.com/gpus; did you mean nvidia.com/gpu?";
+        assert!(said.contains(expected), "{said}");
+        assert_eq!(
+            sold.judge(&of(&["example.com/dongle=2"]).unwrap()).unwrap(),
+            [
+                "--limit example.com/dongle: no instance type has example.com/dongle, so this limit limits nothing"
+            ]
+        );
+    }
+
+    #[test]
+    fn mig_instances_are_sold_where_gpus_are_cut() {
+        let limits = of(&["nvidia.com/mig-1g.5gb=2"]).unwrap();
+        let sold = |sharing| Sold::of(&poolwright_catalog::builtin(), &Snapshot::default(), sharing);
+        assert_eq!(sold(Sharing::Mig { mixed: false }).judge(&limits).unwrap(), [""; 0]);
+        assert_eq!(sold(Sharing::Whole).judge(&limits).unwrap().len(), 1);
     }
 
     #[test]

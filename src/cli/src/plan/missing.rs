@@ -53,9 +53,34 @@ impl Input {
         } else {
             format!("{they_have} {}", some(&known.iter().map(String::as_str).collect()))
         };
+        // It may be there, and unreadable.
+        if let Some(note) = self.notes_about(kind, name).first() {
+            return format!("{place} no readable {what} `{name}`: {note}");
+        }
         let is_bare = kind == Explainable::Pod && self.names == PodNames::Qualified && !name.contains('/');
         let searched = if is_bare { format!(" in the namespace {}", self.namespace) } else { String::new() };
         format!("{place} no {what} `{name}`{searched}; {next}")
+    }
+
+    /// Returns the notes on the input that may change the answer about an object: those that name it, or its pods, and then a
+    /// few others.
+    pub fn notes_about(&self, kind: Explainable, name: &str) -> Vec<String> {
+        const MOST: usize = 4;
+        let bare = name.rsplit_once('/').map_or(name, |(_, bare)| bare);
+        let names = |note: &str, name: &str| {
+            let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+            note.split(|c: char| !is_part(c)).any(|word| word.trim_end_matches('.') == name)
+        };
+        let on_node = self.snapshot.pods.on_node(name).filter(|_| kind == Explainable::Node);
+        let pods: Vec<String> =
+            on_node.iter().flat_map(|there| &there.pods).map(|pod| pod.key.name().into_owned()).collect();
+        let (named, others): (Vec<&String>, Vec<&String>) =
+            self.notes.iter().partition(|note| names(note, bare) || pods.iter().any(|pod| names(note, pod)));
+        let shown: Vec<String> = named.iter().chain(&others).take(MOST).map(|note| (*note).clone()).collect();
+        let more = (named.len() + others.len()).saturating_sub(MOST);
+        let more =
+            (more > 0).then(|| format!("the input has {more} more notes; `poolwright plan` prints them"));
+        shown.into_iter().chain(more).collect()
     }
 
     /// Returns the names of all objects of a kind, as the user writes them.

@@ -16,6 +16,9 @@ mod preempt;
 #[cfg(test)]
 mod tests;
 mod traced;
+mod unlisted_spot;
+
+pub use pool::unnamed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -47,11 +50,13 @@ pub struct Input {
     unread: Vec<String>,
     /// Pods that preempt no others.
     polite: BTreeSet<PodKey>,
+    /// Pods that preempt others on the nodes of the input.
+    preempting: Vec<preempt::Preempting>,
     names: PodNames,
     /// The namespace of pods that the user names without one.
     namespace: String,
     /// Whether Poolwright invented the pool because the user gave none. The output does not mention such a pool.
-    implicit_pool: bool,
+    pub implicit_pool: bool,
     /// Whether the plan includes pods that no scheduler has tried yet.
     include_waiting: bool,
     /// Says that what the controller has learned about durations of pods could not be read; `None` if it was read, or if there
@@ -68,6 +73,19 @@ pub struct Input {
 }
 
 impl Input {
+    /// Says that a pod gets or loses its place by preemption, and whether that is all that happens to it.
+    pub fn preemption(&self, pod: &PodKey) -> Option<(String, bool)> {
+        let concerns = |one: &&preempt::Preempting| one.pod == *pod || one.victims.contains(pod);
+        let one = self.preempting.iter().find(concerns)?;
+        let is_planned = self.snapshot.pods.unbound().any(|waiting| waiting.key == *pod);
+        let end = match (one.pod == *pod, is_planned) {
+            (true, _) => "",
+            (false, true) => "; its controller makes it anew",
+            (false, false) => "; it has no controller that makes it anew",
+        };
+        Some((format!("{one}{end}."), !is_planned))
+    }
+
     /// Returns a sentence about old prices.
     pub fn price_age(&self) -> Option<String> {
         let sold = self.snapshot.catalogues.values().flatten().map(AsRef::as_ref);
@@ -108,8 +126,11 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     options.keep_solves = flags.save_problem.is_some() || flags.explain.is_some();
     let clock = SystemClock::new();
     let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
-    let PlanWithRoom { plan, explanations } =
+    let PlanWithRoom { mut plan, explanations } =
         plan_with_room(&input.snapshot, clock.now(), &options, &mut timer);
+    if input.implicit_pool {
+        plan.unplaced.iter_mut().for_each(|left| left.message = unnamed(&left.message));
+    }
     input.notes.extend(explanations.iter().map(|(pod, text)| format!("Pod {pod}: {text}")));
     // The problems are saved first, because they are most useful for a plan that is refused.
     if let Some(path) = &flags.save_problem {
@@ -120,6 +141,7 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
         .as_deref()
         .map(|pod| alternatives::of_pod(&plan, pod, namespace, &input))
         .transpose()?;
+    input.notes.extend(unlisted_spot::note(&plan, &input.snapshot));
     input.notes.extend(input.price_age());
     let asked = DocumentContext {
         snapshot: &input.snapshot,
@@ -171,7 +193,13 @@ pub fn prepare(
     };
     existing::add(&flags.existing, &mut input.snapshot, &mut input.notes)?;
     if input.origin == missing::Origin::Files {
-        input.notes.extend(preempt::place(&mut input.snapshot, &scheduler.profiles, &input.polite));
+        input.preempting = preempt::place(&mut input.snapshot, &scheduler.profiles, &input.polite);
+        input.notes.extend(input.preempting.iter().map(ToString::to_string));
+    }
+    let sold = limits::Sold::of(&offers.catalogue, &input.snapshot, sharing(flags)?);
+    input.notes.extend(sold.judge(&limits)?);
+    if input.origin == missing::Origin::Files {
+        input.notes.extend(sold.notes(&input.snapshot));
     }
     if let Some(namespace) = namespace {
         namespace.clone_into(&mut input.namespace);

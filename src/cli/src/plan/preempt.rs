@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -10,18 +11,37 @@ use poolwright_core::{Pod, PodKey, PodPhase, PodRole, Profiles, Snapshot};
 use poolwright_intake::manifest::NOT_SUBMITTED;
 use poolwright_sim::scheduler::{Cluster, MayPreempt, Outcome, Preemption, Queued, Scheduler};
 
-/// Puts pods onto nodes where they preempt others, as the scheduler would. `polite` are the pods that may not. Returns a note about
-/// each.
-pub fn place(snapshot: &mut Snapshot, profiles: &Profiles, polite: &BTreeSet<PodKey>) -> Vec<String> {
+/// A pod of a file that gets its place by preemption.
+pub struct Preempting {
+    pub pod: PodKey,
+    /// The pods that lose theirs.
+    pub victims: Vec<PodKey>,
+    node: String,
+}
+
+impl fmt::Display for Preempting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pod, node, victims } = self;
+        let victims: Vec<String> = victims.iter().map(ToString::to_string).collect();
+        write!(
+            f,
+            "Pod {pod}: the scheduler gives it room on node {node}, where it preempts {}; nothing is bought for it",
+            victims.join(", ")
+        )
+    }
+}
+
+/// Puts pods onto nodes where they preempt others, as the scheduler would. `polite` are the pods that may not.
+pub fn place(snapshot: &mut Snapshot, profiles: &Profiles, polite: &BTreeSet<PodKey>) -> Vec<Preempting> {
     let workloads = snapshot.pods.bound().filter(|pod| pod.role == PodRole::Workload);
     let Some(least) = workloads.map(|pod| pod.priority).min() else { return Vec::new() };
     let is_new = |pod: &&Pod| matches!(&pod.phase, PodPhase::Unschedulable { message, .. } if message == NOT_SUBMITTED);
     let waiting = snapshot.pods.unbound().filter(is_new).filter(|pod| pod.priority > least);
     let mut queue: Vec<Queued> = waiting.map(Queued::new).collect();
     queue.sort_by_key(|one| (Reverse(one.priority), one.since, one.pod.clone()));
-    let mut notes = Vec::new();
+    let mut placed = Vec::new();
     if queue.is_empty() {
-        return notes;
+        return placed;
     }
     let scheduler = Scheduler { profiles: profiles.clone() };
     // What the scheduler sees: pods that fit take their room before less important ones. The plan chooses these places itself.
@@ -43,18 +63,13 @@ pub fn place(snapshot: &mut Snapshot, profiles: &Profiles, polite: &BTreeSet<Pod
                     }
                 }
                 cluster = Cluster::of(&seen);
-                let victims: Vec<String> = victims.iter().map(ToString::to_string).collect();
-                notes.push(format!(
-                    "Pod {}: the scheduler gives it room on node {node}, where it preempts {}; nothing is bought for it",
-                    pod.key,
-                    victims.join(", ")
-                ));
+                placed.push(Preempting { pod: pod.key.clone(), victims, node });
             }
             // A pod that fits nowhere, and one with rules that this scheduler does not know, get what the plan finds.
             Ok(Outcome::Unschedulable { .. }) | Err(_) => {}
         }
     }
-    notes
+    placed
 }
 
 fn bind(snapshot: &mut Snapshot, pod: &PodKey, node: &str) {

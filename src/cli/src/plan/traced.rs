@@ -47,6 +47,7 @@ pub fn input(
         notes,
         unread: Vec::new(),
         polite: BTreeSet::new(),
+        preempting: Vec::new(),
         names: PodNames::Bare,
         namespace: String::new(),
         implicit_pool: true,

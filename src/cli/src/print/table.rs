@@ -75,7 +75,8 @@ fn headline(plan: &Document) -> String {
         _ => format!("{} waiting: {buy}", pods(total)),
     }];
     if on_existing > 0 {
-        parts.push(format!("{} fit on existing nodes", count(on_existing)));
+        let fit = if on_existing == 1 { "fits" } else { "fit" };
+        parts.push(format!("{} {fit} on existing nodes", count(on_existing)));
     }
     if plan.pods.unplaced > 0 {
         parts.push(format!("{} left out", count(plan.pods.unplaced)));

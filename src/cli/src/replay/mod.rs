@@ -20,11 +20,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context;
-use poolwright_core::Lives;
+use poolwright_core::{DaemonSet, Lives};
+use poolwright_intake::daemonset;
 use poolwright_report::replay::baselines::{self, Arrival, Baseline, Setting};
 use poolwright_report::replay::{Report, bounds_over_time};
 use poolwright_sim::accidents::Rates;
 use poolwright_sim::replay::{Replay, ReplayError, SeededDelays};
+use serde_json::Value;
 
 use crate::args::{ReplayFlags, Span, limit};
 use crate::catalogue;
@@ -69,6 +71,7 @@ pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<ExitStatus, Fail
 struct Prepared {
     replay: Replay,
     arrivals: Vec<Arrival>,
+    daemonsets: Vec<DaemonSet>,
     lives: Lives,
     pools: Pools,
     notes: Vec<String>,
@@ -80,6 +83,7 @@ impl Prepared {
         baselines::play(&Setting {
             arrivals: &self.arrivals,
             pools: &self.pools.models,
+            daemonsets: &self.daemonsets,
             sold: &self.pools.sold,
             lives: &self.lives,
             delays: &SeededDelays { seed: self.replay.seed },
@@ -114,6 +118,7 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
             return Err(Failure::bad_input(format!("the replay cannot be played: {problems}")));
         }
     };
+    let daemonsets = daemonsets(&work.objects);
     let replay = Replay {
         seed: flags.seed,
         rates: Rates::USUAL.percent(flags.faults),
@@ -134,7 +139,13 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
     let old = price_age::note(price_age::oldest(sold), price_age::today(), remedy);
     let notes = pools.notes.iter().chain(&work.notes).cloned();
     let notes = notes.chain(ignored).chain(intolerable).chain(old).collect();
-    Ok(Prepared { replay, arrivals, lives: work.lives, pools, notes })
+    Ok(Prepared { replay, arrivals, daemonsets, lives: work.lives, pools, notes })
+}
+
+/// Returns the DaemonSets of a workload. The simulated API server has checked them.
+fn daemonsets(objects: &[Value]) -> Vec<DaemonSet> {
+    let all = objects.iter().filter(|object| object["kind"] == "DaemonSet");
+    all.filter_map(|object| daemonset(&serde_json::from_value(object.clone()).ok()?).ok()).collect()
 }
 
 fn create(path: Option<&Path>) -> anyhow::Result<Option<std::io::BufWriter<File>>> {

@@ -340,6 +340,11 @@ fn job_set(object: &Value) -> Result<Vec<Template>, String> {
             let mut job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": object["metadata"],
                 "spec": replicated["template"]["spec"]});
             job["metadata"]["name"] = json!(format!("{set}-{name}-{replica}"));
+            // The JobSet's own controller sets it where it is left out.
+            let policy = &mut job["spec"]["template"]["spec"]["restartPolicy"];
+            if policy.is_null() {
+                *policy = json!("OnFailure");
+            }
             all.extend(templates(&job)?);
         }
     }

@@ -6,7 +6,7 @@ use clap::Parser;
 use poolwright_report::money::Usd;
 use poolwright_report::replay::{Cause, End, History, Machine, Report, bounds_over_time};
 
-use super::{Prepared, prepare};
+use super::{Prepared, daemonsets, prepare};
 use crate::args::{Cli, Command};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -106,6 +106,22 @@ fn a_service_moves_to_another_node_so_that_a_pod_gets_the_gpu_that_only_its_node
     assert_eq!((nodes, with.pods.evicted), (1, 1), "{:?}", with.pods);
     assert!(with.cost() < without.cost(), "{} and {}", with.cost(), without.cost());
     assert_eq!(with.pods.finished, without.pods.finished);
+}
+
+#[test]
+fn simpler_methods_leave_room_for_daemonsets_too() {
+    let mut prepared = prepared(&[]);
+    let cost = |prepared: &Prepared| prepared.baselines(prepared.replay.length)[0].cost;
+    let without = cost(&prepared);
+    prepared.daemonsets = daemonsets(&[serde_json::json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "namespace": "kube-system"},
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": {
+            "metadata": {"labels": {"app": "agent"}},
+            "spec": {"containers": [{"name": "agent", "resources": {"requests": {"cpu": "8"}}}]},
+        }},
+    })]);
+    assert_eq!(prepared.daemonsets.len(), 1);
+    assert!(cost(&prepared) > without, "each node has 8 processors fewer for pods");
 }
 
 const CILIUM: &str = "[{key: node.cilium.io/agent-not-ready, value: 'true', effect: NoExecute}]";

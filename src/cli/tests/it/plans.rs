@@ -267,6 +267,16 @@ fn a_pod_of_a_file_that_would_preempt_others_gets_its_place_there() {
         "Pod default/urgent: the scheduler gives it room on node n1, where it preempts default/low-a"
     ));
     assert_eq!(bought("Never").0, ["default/urgent"]);
+    let explained = |pod: &str| {
+        let told = poolwright(&["explain", "pod", pod, "-f", "-"], &objects("PreemptLowerPriority"));
+        String::from_utf8(told.stdout).expect("text")
+    };
+    let [urgent, low] = ["default/urgent", "default/low-a"].map(explained);
+    assert!(urgent.contains("where it preempts default/low-a") && !urgent.contains("It runs on"), "{urgent}");
+    assert!(
+        low.contains("; its controller makes it anew.") && low.contains("Planned on a new node"),
+        "{low}"
+    );
 }
 
 #[test]

@@ -97,6 +97,11 @@ impl Plan {
         self.over_time.is_none().then_some(self.bound)
     }
 
+    /// Returns whether a place is on a node that the plan buys.
+    pub fn buys(&self, target: &Target) -> bool {
+        matches!(target, Target::Claim(name) if self.claims.iter().any(|claim| claim.name == *name))
+    }
+
     /// Returns whether pods are unplaced although offerings fit them, because a limit is reached or the offerings failed
     /// recently.
     pub fn is_short_of_capacity(&self) -> bool {

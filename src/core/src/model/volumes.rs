@@ -50,7 +50,7 @@ pub struct VolumeClaim {
     pub class: Option<String>,
     /// The volume that it is bound to, or will be.
     pub volume: Option<String>,
-    /// Whether the binding is complete.
+    /// Whether the binding is complete. With `volume: None`, the volume controller has bound it to a volume that the planner finds.
     pub bound: bool,
     /// Whether its volume was lost.
     pub lost: bool,

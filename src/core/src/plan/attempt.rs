@@ -1,6 +1,7 @@
 //! One attempt at a plan: places pods, chooses preferences, packs, creates claims, and explains unplaced pods.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::StopSignal;
@@ -32,6 +33,8 @@ pub(crate) struct Attempt {
     pub preferences: preferences::Record,
     /// A lower bound for the cost of a plan without preferences; `None` if unknown.
     pub floor: Option<UsdPerHour>,
+    /// Offerings of nodes that were not bought, because their claims would not leave the choice that `minValues` asks for.
+    pub unlistable: BTreeSet<(usize, usize)>,
 }
 
 /// The pods with a place, and the open pods.
@@ -64,7 +67,8 @@ impl PlanContext<'_> {
         let mut rooms = self.rooms.clone();
         let Placed { settled, assigned, mut unplaced } = self.place(supply, lessons, &mut rooms);
         let preferred = self.prefer(supply, policy, &rooms, &settled, &assigned);
-        let mut packed = self.pack(supply, &settled, &assigned, &preferred, &mut rooms, stop);
+        let mut unlistable = BTreeSet::new();
+        let mut packed = self.pack(supply, lessons, &settled, &assigned, &preferred, &mut rooms, stop);
         let mut plan = Plan {
             again_at: settled.again_at,
             pinned_pods: assigned.pinned(),
@@ -74,9 +78,10 @@ impl PlanContext<'_> {
         if plan.refused.is_empty() {
             let made = self.make_claims(supply, &settled.open, &packed, &rooms);
             plan.claims = made.claims;
-            unplaced.extend(made.refused.into_iter().flat_map(|(pods, message)| {
-                let reason = UnplacedReason::LimitReached;
-                pods.into_iter().map(move |pod| UnplacedPod { pod, reason, message: message.clone() })
+            unlistable.extend(made.refused.iter().map(|node| node.offering));
+            unplaced.extend(made.refused.into_iter().flat_map(|node| {
+                let (reason, message) = (UnplacedReason::LimitReached, node.message);
+                node.pods.into_iter().map(move |pod| UnplacedPod { pod, reason, message: message.clone() })
             }));
             on_rooms.extend(&packed.outcome.on_rooms);
         }
@@ -97,6 +102,7 @@ impl PlanContext<'_> {
             violations,
             preferences: preferred.record(),
             floor: packed.floor,
+            unlistable,
         }
     }
 
@@ -167,6 +173,7 @@ impl PlanContext<'_> {
     fn pack<'s>(
         &'s self,
         supply: &'s offerings::Supply<'s>,
+        lessons: &'s topology::Lessons,
         settled: &Settled<'s>,
         assigned: &'s topology::Assigned<'s>,
         preferred: &'s preferences::PreferenceChoice<'s>,
@@ -177,8 +184,8 @@ impl PlanContext<'_> {
         let mut colocation: Cow<'s, Colocation<'s>> = Cow::Borrowed(&self.colocation);
         let models = supply.mig_models();
         let with = (assigned, preferred);
-        let classes =
-            classes::group(&settled.open, with, &mut colocation, &self.horizons, options.sharing, &models);
+        let lives = (&self.horizons, &self.losses);
+        let classes = classes::group(&settled.open, with, &mut colocation, lives, options, &models);
         let admissions = offerings::Admissions::new(supply, &classes.signatures);
         let mut limits = limits::Limits::new(supply, self.snapshot, options);
         let inputs = solves::SolveInputs {
@@ -188,6 +195,7 @@ impl PlanContext<'_> {
             colocation: &colocation,
             horizons: &self.horizons,
             options,
+            unlistable: &lessons.unlistable,
         };
         let lives = if self.horizons.is_known() {
             room_lives::collect(self.snapshot, rooms, &settled.placed, self.now)

@@ -75,11 +75,26 @@ impl PlanContext<'_> {
     ) -> Attempt {
         let mut lessons = topology::Lessons { first: first.clone(), ..topology::Lessons::default() };
         let mut attempts = 1;
+        // The fullest attempt whose claims did not all leave a choice. Without these offerings, less may have room.
+        let mut fullest: Option<Attempt> = None;
         loop {
             let attempt = self.attempt(supply, &lessons, policy, stop);
             let learnt = attempts < ATTEMPTS && self.learn(&mut lessons, &attempt);
-            if !learnt && !self.leave_gangs_out(&mut lessons, &attempt.plan, attempts < ATTEMPTS) {
-                return attempt;
+            let again = learnt || self.leave_gangs_out(&mut lessons, &attempt.plan, attempts < ATTEMPTS);
+            let fewer =
+                |one: &Attempt, other: &Attempt| self.left_over(&one.plan) < self.left_over(&other.plan);
+            if !again {
+                return match fullest {
+                    Some(before) if !fewer(&attempt, &before) => before,
+                    _ => attempt,
+                };
+            }
+            let is_whole = attempt.violations.is_empty() && attempt.left.is_empty();
+            if is_whole
+                && !attempt.unlistable.is_empty()
+                && fullest.as_ref().is_none_or(|before| fewer(&attempt, before))
+            {
+                fullest = Some(attempt);
             }
             attempts += 1;
         }
@@ -101,12 +116,15 @@ impl PlanContext<'_> {
     fn learn(
         &self,
         lessons: &mut topology::Lessons,
-        Attempt { plan, left, violations, .. }: &Attempt,
+        Attempt { plan, left, violations, unlistable, .. }: &Attempt,
     ) -> bool {
         if !plan.refused.is_empty() {
             return false;
         }
         let mut learnt = false;
+        for offering in unlistable {
+            learnt |= lessons.unlistable.insert(*offering);
+        }
         if !violations.is_empty() {
             learnt = lessons.open(&self.relations, self.snapshot, &plan.claims);
             if !learnt {

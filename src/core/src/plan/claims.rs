@@ -1,6 +1,5 @@
 //! Creates claims for planned nodes, with alternatives, names and reasons.
 
-use crate::plan::pack::class_risk::of_class;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -71,12 +70,22 @@ struct Order {
     more: BTreeMap<u32, u64>,
 }
 
-/// The claims for planned nodes, and the pods of nodes that are not bought, with the reason.
+/// The claims for planned nodes, and the nodes that are not bought.
 #[derive(Debug, Default)]
 pub(crate) struct MadeClaims {
     /// Sorted by name.
     pub claims: Vec<PlannedClaim>,
-    pub refused: Vec<(Vec<PodKey>, String)>,
+    pub refused: Vec<RefusedNode>,
+}
+
+/// A node that is not bought, because its claim would not leave the choice that `minValues` asks for.
+#[derive(Debug)]
+pub(crate) struct RefusedNode {
+    pub pods: Vec<PodKey>,
+    /// The reason.
+    pub message: String,
+    /// The index of its pool in the supply, and of its offering.
+    pub offering: (usize, usize),
 }
 
 impl ClaimBuilder<'_, '_> {
@@ -102,7 +111,8 @@ impl ClaimBuilder<'_, '_> {
             let order = match order {
                 Ok(order) => order,
                 Err(why) => {
-                    refused.push((planned_pods, why));
+                    let offering = (node.pool, node.offer.offering);
+                    refused.push(RefusedNode { pods: planned_pods, message: why, offering });
                     continue;
                 }
             };
@@ -164,12 +174,18 @@ impl ClaimBuilder<'_, '_> {
             }
             pods += *count as usize * (1 + class.with.len());
         }
-        let pods_losing: Vec<PodLoss> =
-            node.content.iter().map(|(class, count)| self.losing(*class, *count)).collect();
+        let losing = |(class, count): (&usize, &u32)| PodLoss {
+            each: self.classes.classes[*class].loss,
+            pods: (*count).into(),
+        };
+        let pods_losing: Vec<PodLoss> = node.content.iter().map(losing).collect();
         let risk = |offer: &PoolOffering| {
             interruption_risk::of_node(
                 self.options,
-                self.supply.offering(node.pool, offer.offering),
+                (
+                    self.supply.offering(node.pool, offer.offering),
+                    self.supply.instance_type(node.pool, offer.offering),
+                ),
                 &pods_losing,
             )
         };
@@ -290,7 +306,8 @@ impl ClaimBuilder<'_, '_> {
         let avoided = avoided.filter(|avoided| *avoided.id != chosen.offering);
         let riskier = riskier.filter(|riskier| chosen.price.is_some_and(|price| riskier.price <= price));
         let mut reasons = vec![holds(chosen, pods, &stated, &self.supply.pools[node.pool].pool.name.0)];
-        if let (Some(_), None, None) = (chosen.price, &second, &avoided) {
+        // Other types are not compared for a node whose GPUs are shared or cut.
+        if let (Some(_), None, None, true) = (chosen.price, &second, &avoided, node.gpus.is_empty()) {
             reasons.push(format!("no other type of pool `{}` does", self.supply.pools[node.pool].pool.name));
         }
         // Offerings at no higher price but with more interruptions are mentioned below.
@@ -310,12 +327,6 @@ impl ClaimBuilder<'_, '_> {
             reasons.push(in_words(&choice));
         }
         Ok(Order { offerings, together, choice, reason: reasons.join("; "), more })
-    }
-
-    /// Returns the loss on an interruption for this number of pods of a class.
-    fn losing(&self, class: usize, count: u32) -> PodLoss {
-        let each = of_class(self.options, &self.classes.classes[class]);
-        PodLoss { each, pods: count.into() }
     }
 
     /// Returns the preferences of its pods that the node meets, as signatures that alternatives should meet too.
@@ -474,8 +485,8 @@ fn kept_in_words(pods: &[PodKey]) -> Option<String> {
     let coming: Vec<&Arc<OwnerKey>> = pods.iter().filter_map(PodKey::owner).collect();
     let owners: BTreeSet<String> = coming.iter().map(ToString::to_string).collect();
     let owners = owners.into_iter().collect::<Vec<_>>().join(", ");
-    let pods = format::count(coming.len(), "pod");
-    (!coming.is_empty()).then(|| format!("{pods} of {owners} that are still to come"))
+    let (pods, verb) = (format::count(coming.len(), "pod"), if coming.len() == 1 { "is" } else { "are" });
+    (!coming.is_empty()).then(|| format!("{pods} of {owners} that {verb} still to come"))
 }
 
 /// Describes the number of buffer units.

@@ -12,6 +12,7 @@ use crate::plan::place::{spread_hosts, topology};
 use crate::plan::prepare::Prepared;
 use crate::plan::{audit, groups, pending};
 use crate::rules::colocation::Colocation;
+use crate::supply::interruption_risk::Losses;
 use crate::supply::{daemonsets, offerings, rooms};
 
 /// The inputs that all attempts at a plan share.
@@ -27,6 +28,7 @@ pub(crate) struct PlanContext<'a> {
     pub demand: Demand<'a>,
     pub rooms: rooms::Rooms<'a>,
     pub horizons: Horizons,
+    pub losses: Losses,
 }
 
 impl<'a> PlanContext<'a> {
@@ -56,6 +58,7 @@ impl<'a> PlanContext<'a> {
             demand,
             rooms,
             horizons,
+            losses: Losses::new(snapshot, options),
         };
         (context, supply)
     }

@@ -75,7 +75,7 @@ fn sum(plan: &mut Plan, context: &PlanContext<'_>) {
     let prices: UsdPerHour = plan.claims.iter().filter_map(PlannedClaim::price).sum();
     plan.cost = UsdPerHour::from_micros(prices.micros().saturating_sub(plan.covered.micros()));
     let beside = |claim| {
-        interruption_risk::of_claim(context.snapshot, context.options, claim)
+        interruption_risk::of_claim(context.snapshot, context.options, &context.losses, claim)
             + interruption_backoff::of_claim(context.snapshot, context.now, claim)
     };
     plan.risk = plan.claims.iter().map(beside).sum();
@@ -104,10 +104,13 @@ fn mention_existing_pods(plan: &mut Plan) {
 
 fn count(plan: &mut Plan) {
     let existing = |claim: &PlannedClaim| claim.planned_pods.iter().filter_map(PodKey::existing).count();
-    let on_new = plan.claims.iter().map(existing).sum();
+    // Pods in the room of a static pool's new node are on a new node too.
+    let on_replicas = plan.placements.iter().filter(|one| plan.buys(&one.target)).count();
+    let on_new = plan.claims.iter().map(existing).sum::<usize>() + on_replicas;
+    let on_existing = plan.placements.len() - on_replicas;
     plan.counts = Counts {
-        total: plan.placements.len() + on_new + plan.unplaced.len(),
-        on_existing: plan.placements.len(),
+        total: on_existing + on_new + plan.unplaced.len(),
+        on_existing,
         on_new,
         unplaced: plan.unplaced.len(),
     };

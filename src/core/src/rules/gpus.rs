@@ -39,6 +39,19 @@ impl GpuNeed {
             Self::Impossible(_) => None,
         }
     }
+
+    /// Says what a node lacks that cannot serve the request.
+    pub fn lacking(&self) -> String {
+        match self {
+            Self::Whole(count) => format!("less than {count} nvidia.com/gpu"),
+            Self::Share(_) => "no GPU that pods can share".to_owned(),
+            Self::Part { milli, .. } => format!("no GPU that can be cut into parts of {milli} thousandths"),
+            Self::Named { resource, count, .. } => {
+                format!("no GPUs that can be cut into {count} x {resource}")
+            }
+            Self::Impossible(cause) => cause.clone(),
+        }
+    }
 }
 
 /// Returns a pod's requests without GPUs that may be shared or partitioned, and separately its request for such GPUs.

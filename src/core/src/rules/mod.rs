@@ -22,6 +22,7 @@ pub mod requests;
 pub(crate) mod requirement;
 pub(crate) mod resources;
 pub(crate) mod selector;
+pub(crate) mod selector_index;
 pub(crate) mod spread;
 pub(crate) mod taints;
 pub(crate) mod volumes;

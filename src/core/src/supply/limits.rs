@@ -202,8 +202,14 @@ impl Limits {
         }
         // Nodes that this plan buys are not there to be freed.
         let free = if limit.before < limit.ceiling { " or free nodes" } else { "" };
+        // What changes with each plan is in parentheses, where it is no news to a pod that waits.
+        let (is, more) = match limit.quantity(least) {
+            _ if used >= limit.ceiling => ("is reached", String::new()),
+            _ if least == 0 => ("leaves too little", String::new()),
+            more => ("leaves too little", format!("; one more node uses at least {more}")),
+        };
         let used = limit.quantity(used);
-        format!("limit {name} = {ceiling} {of} is reached (in use or on order: {used}); {raise}{free}")
+        format!("limit {name} = {ceiling} {of} {is} (in use or on order: {used}{more}); {raise}{free}")
     }
 }
 

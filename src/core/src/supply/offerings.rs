@@ -16,9 +16,10 @@ use crate::demand::volumes::attach::Attachable;
 use crate::model::plan::PoolFindings;
 use crate::model::plan_cache::OfferingLabels;
 use crate::model::{PlanOptions, Reclaims};
-use crate::model::{PodSpec, Pool, PoolName, Snapshot};
+use crate::model::{PodSpec, Pool, PoolName, Requirement, Snapshot};
 use crate::rules;
 use crate::rules::colocation::{Colocation, Present};
+use crate::rules::format::list;
 use crate::rules::new_node::NewNodeLabels;
 use crate::rules::pin::Pin;
 use crate::supply::daemonsets::DaemonSets;
@@ -198,10 +199,10 @@ pub(crate) fn collect<'a>(
                 findings.invalid = Some((
                     Reason::NoOfferingMatches,
                     format!(
-                        "none of the {} offerings of {} meets the requirements; widen spec.template.spec.requirements{}",
+                        "none of the {} offerings of {} {}",
                         catalogue.offerings().len(),
                         pool.node_class,
-                        unknown_key(pool, &supply.tables[table])
+                        unmet(pool, &supply.tables[table])
                     ),
                 ));
             } else if pool.replicas.is_none() {
@@ -221,23 +222,33 @@ fn invalid(pool: &Pool) -> Option<(Reason, String)> {
     rules::contradiction(&pool.requirements).map(|message| (Reason::ContradictingRequirements, message))
 }
 
-/// Returns a suffix for messages that names a required label that no node of the pool would have.
-fn unknown_key(pool: &Pool, table: &ClassOfferings<'_>) -> String {
-    let known = |key: &str| {
-        key == NODEPOOL_LABEL
-            || pool.labels.contains_key(key)
-            || table.labels.iter().any(|labels| labels.contains_key(key))
-    };
-    let missing = pool.requirements.iter().find(|requirement| {
-        !known(&requirement.key)
-            && !matches!(
-                requirement.operator,
-                crate::model::Operator::NotIn(_) | crate::model::Operator::DoesNotExist
-            )
+/// Names the requirements of a pool that no offering meets, each with the values that the offerings have, and a change that helps.
+fn unmet(pool: &Pool, table: &ClassOfferings<'_>) -> String {
+    let labels = |offering| NewNodeLabels { offering, template: &pool.labels, pool: &pool.name };
+    let is_met =
+        |one: &&Requirement| table.labels.iter().any(|offering| rules::matches(one, &labels(offering)));
+    let missing = pool.requirements.iter().filter(|one| !is_met(one)).map(|one| {
+        let values: BTreeSet<&str> =
+            table.labels.iter().filter_map(|offering| Some(offering.get(&one.key)?.as_str())).collect();
+        let values: Vec<&str> = values.into_iter().collect();
+        if values.is_empty() {
+            format!("`{one}` (no offering has a label `{}`)", one.key)
+        } else {
+            format!("`{one}` (they have {})", list(&values, SHOWN))
+        }
     });
-    missing
-        .map_or_else(String::new, |requirement| format!(" (no offering has a label `{}`)", requirement.key))
+    let missing: Vec<String> = missing.collect();
+    if missing.is_empty() {
+        return "meets all requirements together; widen spec.template.spec.requirements".to_owned();
+    }
+    format!(
+        "meets {}; correct spec.template.spec.requirements, or use a node class or catalogue that sells it",
+        missing.join(", nor ")
+    )
 }
+
+/// The most values that a message lists.
+const SHOWN: usize = 6;
 
 /// The inputs of offerings besides their pool.
 struct OfferContext<'t, 'a> {

@@ -5,7 +5,13 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 use poolwright_terms::ConditionType;
+use poolwright_terms::keys::DO_NOT_DISRUPT_ANNOTATION;
 
+use crate::lifecycle::PlacementMode;
+use crate::lifecycle::buffer;
+use crate::lifecycle::context::{LifecycleContext, after};
+use crate::lifecycle::empty::needed;
+use crate::lifecycle::protection::kept_by;
 use crate::model::plan::Plan;
 use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, PodPhase, PodRole, Snapshot, Stage};
 use crate::rules::budgets::never_met_of;
@@ -40,8 +46,11 @@ pub fn claim(snapshot: &Snapshot, now: Timestamp, plan: &Plan, name: &ClaimName)
             claim.offerings.len() - 1
         ));
     }
-    lines.push(retiring::reason(snapshot, plan, now, claim).unwrap_or_else(|| stands(claim)));
-    lines.push(kept(snapshot, now, claim));
+    let retires = retiring::reason(snapshot, plan, now, claim);
+    lines.push(retires.unwrap_or_else(|| stands(snapshot, now, claim)));
+    if claim.deleting_since.is_none() {
+        lines.push(kept(snapshot, now, claim));
+    }
     Some(lines)
 }
 
@@ -53,8 +62,10 @@ pub fn node(snapshot: &Snapshot, now: Timestamp, plan: &Plan, name: &str) -> Opt
     let Some(owner) = owner else {
         let pods = work(snapshot, name);
         lines.push("It has no claim: Poolwright did not buy it and never removes it.".to_owned());
-        lines.push(if pods.is_empty() {
+        lines.push(if pods.is_empty() && node.ready && !node.cordoned {
             "It runs no workload pod; Poolwright uses its room first.".to_owned()
+        } else if pods.is_empty() {
+            "It runs no workload pod.".to_owned()
         } else {
             format!("It runs {}.", named(&pods))
         });
@@ -87,7 +98,7 @@ fn undrainable(snapshot: &Snapshot, name: &str) -> Option<String> {
 fn state(node: &Node) -> String {
     let mut words = vec![if node.ready { "ready" } else { "not ready" }];
     if node.cordoned_until_initialized {
-        words.push("closed until it advertises the promised resources");
+        words.push("closed until its claim is initialized");
     } else if node.cordoned {
         words.push("cordoned");
     }
@@ -97,27 +108,109 @@ fn state(node: &Node) -> String {
     words.join(", ")
 }
 
-/// Describes the stage of a claim.
-fn stands(claim: &Claim) -> String {
-    let (kind, words) = match claim.stage() {
-        Stage::Draining | Stage::Terminating => return "It is being deleted.".to_owned(),
-        Stage::Disrupting => (ConditionType::Disrupting, "It is being emptied"),
-        Stage::Initialized => (ConditionType::Initialized, "It is open to pods"),
-        Stage::Registered => (ConditionType::Registered, "Its node has joined and is not open yet"),
-        Stage::Launched => (ConditionType::Launched, "Its instance is launched and has not joined yet"),
-        Stage::Pending => (ConditionType::Launched, "It is not launched"),
+/// Describes the stage of a claim, and what it waits for.
+fn stands(snapshot: &Snapshot, now: Timestamp, claim: &Claim) -> String {
+    let limits = &claim.deadlines;
+    let (next, words, deadline) = match claim.stage() {
+        Stage::Draining | Stage::Terminating => return ends(now, claim),
+        Stage::Disrupting => {
+            return match message(claim, ConditionType::Disrupting) {
+                Some(why) => format!("It is being emptied: {why}."),
+                None => "It is being emptied.".to_owned(),
+            };
+        }
+        Stage::Initialized => return open(snapshot, claim),
+        Stage::Registered => {
+            let since = claim.since(ConditionType::Registered);
+            let deadline = since.map(|since| (since, limits.initialization, "its node joined"));
+            (ConditionType::Initialized, "Its node has joined and is not open yet", deadline)
+        }
+        Stage::Launched => {
+            let since = claim.since(ConditionType::Launched).unwrap_or(claim.created);
+            let deadline = Some((since, limits.registration, "its launch"));
+            (ConditionType::Registered, "Its instance is launched and has not joined yet", deadline)
+        }
+        Stage::Pending => (
+            ConditionType::Launched,
+            "It is not launched yet",
+            Some((claim.created, limits.launch, "its creation")),
+        ),
     };
-    match claim.conditions.get(&kind) {
-        Some(condition) => format!("{words}: {}.", condition.message.trim_end_matches('.')),
-        None if claim.stage() == Stage::Pending => "It is not launched yet.".to_owned(),
-        None => format!("{words}."),
+    let why = message(claim, next).map_or_else(String::new, |why| format!(": {why}"));
+    let deadline = deadline.map_or_else(String::new, |(since, limit, start)| {
+        let due = after(since, limit);
+        let due = if due > now { format!("in {}", age(now, due)) } else { "now".to_owned() };
+        format!(" Poolwright gives it up {due}, {limit:#} after {start}.")
+    });
+    format!("{words}{why}.{deadline}")
+}
+
+/// Describes an initialized node: whether pods may use it.
+fn open(snapshot: &Snapshot, claim: &Claim) -> String {
+    let node = claim.node_name.as_ref().and_then(|name| snapshot.nodes.get(name));
+    if let Some(why) = claim
+        .conditions
+        .get(&ConditionType::Unhealthy)
+        .filter(|_| claim.since(ConditionType::Unhealthy).is_some())
+    {
+        return format!("It is unhealthy: {}.", why.message.trim_end_matches('.'));
     }
+    match node {
+        Some(node) if !node.ready => {
+            "Its node is not ready, so no new pod goes there; the pool's disruption.repair says when it is replaced."
+                .to_owned()
+        }
+        Some(node) if node.cordoned => "Its node is cordoned, so no new pod goes there.".to_owned(),
+        _ => match message(claim, ConditionType::Initialized) {
+            Some(why) => format!("It is open to pods: {why}."),
+            None => "It is open to pods.".to_owned(),
+        },
+    }
+}
+
+/// Describes the end of a claim that is being deleted: since when, and what it waits for.
+fn ends(now: Timestamp, claim: &Claim) -> String {
+    let steps = [ConditionType::Drained, ConditionType::VolumesDetached, ConditionType::InstanceTerminating];
+    let open = steps.into_iter().find(|step| claim.since(*step).is_none() && message(claim, *step).is_some());
+    let why = open.and_then(|step| message(claim, step)).map_or_else(String::new, |why| format!(": {why}"));
+    let since = claim.deleting_since.map_or_else(String::new, |since| format!(" since {}", age(since, now)));
+    let deadline = match (claim.deadlines.termination, claim.deleting_since) {
+        (Some(limit), Some(since)) => {
+            let due = after(since, limit);
+            let due = if due > now { format!("in {}", age(now, due)) } else { "now".to_owned() };
+            format!(" Its pods are killed and its instance is terminated {due} in any case.")
+        }
+        _ => " It has no termination deadline, so it waits as long as pods and budgets require.".to_owned(),
+    };
+    let deadline = if claim.since(ConditionType::Drained).is_some() { String::new() } else { deadline };
+    format!("It is being deleted{since}{why}.{deadline}")
+}
+
+/// Returns the message of a condition, without the full stop.
+fn message(claim: &Claim, kind: ConditionType) -> Option<&str> {
+    let condition = claim.conditions.get(&kind)?;
+    Some(condition.message.trim_end_matches('.')).filter(|message| !message.is_empty())
 }
 
 fn kept(snapshot: &Snapshot, now: Timestamp, claim: &Claim) -> String {
     let pods = claim.node_name.as_deref().map_or_else(Vec::new, |node| work(snapshot, node));
     if !pods.is_empty() {
         return format!("Kept because it runs {}.", named(&pods));
+    }
+    let node = claim.node_name.as_ref().and_then(|name| snapshot.nodes.get(name));
+    if let (Some(node), Some(pool)) = (node, snapshot.pools.get(&claim.pool))
+        && let Some(kind) = kept_by(claim, node, pool)
+    {
+        return format!(
+            "It has no work, and the annotation {DO_NOT_DISRUPT_ANNOTATION} of its {kind} keeps it."
+        );
+    }
+    let mut context = LifecycleContext::new(snapshot, now, PlacementMode::default());
+    context.buffered = buffer::kept(&mut context);
+    if context.expected(claim).is_empty()
+        && let Some((_, why)) = needed(&mut context, claim, "It")
+    {
+        return format!("{why}.");
     }
     let expected: Vec<&Pod> = snapshot
         .nominations

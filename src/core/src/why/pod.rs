@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use poolwright_terms::ConditionType;
 use poolwright_terms::labels::HOSTNAME;
 
 use crate::demand::profiles::ProfileRules;
@@ -12,7 +13,7 @@ use crate::model::plan::{Plan, Target};
 use crate::model::{NodeSelectorTerm, Pod, PodKey, PodPhase, PodRole, PodSpec, Snapshot};
 use crate::plan::place::preferences::messages::RELAXED;
 use crate::rules::budgets::never_met_of;
-use crate::rules::format::{gist, list};
+use crate::rules::format::{list, requests};
 use crate::why::rulings::{OfferingRuling, PodRulings, Ruling, rulings};
 
 /// The most lines of an explanation.
@@ -39,7 +40,7 @@ pub fn pods(
     plan: &Plan,
     keys: &[&PodKey],
 ) -> Vec<Option<Vec<String>>> {
-    let ours = |key: &&PodKey| snapshot.pods.get(*key).is_some_and(|pod| not_ours(pod).is_none());
+    let ours = |key: &&PodKey| snapshot.pods.get(*key).is_some_and(|pod| not_ours(snapshot, pod).is_none());
     let judged: Vec<&PodKey> = keys.iter().copied().filter(ours).collect();
     let found = if judged.is_empty() { Vec::new() } else { rulings(snapshot, now, options, &judged) };
     let mut found = found.into_iter();
@@ -48,7 +49,7 @@ pub fn pods(
         let pod = snapshot.pods.get(*key)?;
         let ruled = ruler.spec_of(pod);
         let mut lines = vec![format!("Pod {key} asks for {}.", asks(ruled.as_ref().unwrap_or(&pod.spec)))];
-        if let Some(over) = not_ours(pod) {
+        if let Some(over) = not_ours(snapshot, pod) {
             lines.push(over);
             lines.extend(budgets(snapshot, pod));
             return Some(lines);
@@ -61,7 +62,11 @@ pub fn pods(
         lines.extend(budgets(snapshot, pod));
         // The result must always be included.
         lines.truncate(MOST_LINES - 1 - usize::from(relaxed.is_some()));
-        lines.push(outcome(snapshot, plan, key));
+        let outcome = outcome(snapshot, plan, key);
+        lines.push(match preferred_pool(snapshot, plan, key, &rulings.offerings) {
+            Some(why) => format!("{} {why}", outcome.trim_end()),
+            None => outcome,
+        });
         lines.extend(relaxed);
         Some(lines)
     };
@@ -69,7 +74,7 @@ pub fn pods(
 }
 
 fn asks(spec: &PodSpec) -> String {
-    let mut parts = vec![gist(&spec.requests)];
+    let mut parts = vec![requests(&spec.requests)];
     if let Some(milli) = spec.gpu_share {
         parts.push(format!("{milli} thousandths of a GPU"));
     }
@@ -117,10 +122,14 @@ fn terms(all: &[NodeSelectorTerm]) -> String {
 }
 
 /// Returns the message for a pod that gets no new node, whatever the offerings are.
-fn not_ours(pod: &Pod) -> Option<String> {
+fn not_ours(snapshot: &Snapshot, pod: &Pod) -> Option<String> {
     match (&pod.phase, pod.role) {
+        (PodPhase::Bound { node }, _) if !snapshot.nodes.contains_key(node) => {
+            Some(format!("It is bound to node {node}, which does not exist here."))
+        }
         (PodPhase::Bound { node }, _) => {
-            Some(format!("It runs on node {node}; see `poolwright explain node {node}`."))
+            let is = if pod.deleting_since.is_some() { "is being deleted, and is still" } else { "is" };
+            Some(format!("It {is} on node {node}; see `poolwright explain node {node}`."))
         }
         (PodPhase::Finished, _) => Some("It has ended and takes no room.".to_owned()),
         (_, PodRole::DaemonSet) => {
@@ -196,6 +205,31 @@ fn left(rulings: &PodRulings) -> Option<String> {
     Some(format!("Nearest miss: {} of pool {}: {reasons}.{change}", nearest.offering, nearest.pool))
 }
 
+/// Says that the pool of a pod's new node comes before a pool that would cost less, because of its weight.
+fn preferred_pool(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    key: &PodKey,
+    rulings: &[OfferingRuling],
+) -> Option<String> {
+    let claim = plan.claims.iter().find(|claim| claim.planned_pods.contains(key))?;
+    let weight = snapshot.pools.get(&claim.pool)?.weight;
+    let price = claim.price()?;
+    let cheaper = rulings.iter().filter_map(|one| match one.ruling {
+        Ruling::Fits(Some(other)) if other < price => Some((other, one)),
+        _ => None,
+    });
+    let lighter = cheaper.filter_map(|(other, one)| {
+        let of = snapshot.pools.get(&one.pool)?.weight;
+        (of < weight).then_some((other, &one.offering, &one.pool, of))
+    });
+    let (other, offering, pool, of) = lighter.min()?;
+    Some(format!(
+        "Pool {} comes first, because its weight {weight} is higher than the {of} of pool {pool}, where {offering} at {other:#} would hold the pod.",
+        claim.pool
+    ))
+}
+
 /// Describes the relaxed preferences of a pod.
 fn relaxed(plan: &Plan, key: &PodKey) -> Option<String> {
     let own = plan.relaxed.iter().filter(|relaxed| relaxed.pods.binary_search(key).is_ok());
@@ -230,11 +264,28 @@ fn outcome(snapshot: &Snapshot, plan: &Plan, key: &PodKey) -> String {
         {
             return format!("Planned on {}, in the room of pods that leave this node.", placement.target);
         }
-        let what = match placement.target {
-            Target::Claim(_) => "which is bought already",
-            Target::Node(_) => "which exists",
+        if plan.buys(&placement.target) {
+            return format!(
+                "Planned on {}, a new node that its static pool buys in any case: it costs nothing more.",
+                placement.target
+            );
+        }
+        let claim = match &placement.target {
+            Target::Claim(name) => snapshot.claims.get(name),
+            Target::Node(_) => {
+                return format!("Planned on {}, which exists: it costs nothing more.", placement.target);
+            }
         };
-        return format!("Planned on {}, {what}: it costs nothing more.", placement.target);
+        if let Some(claim) = claim.filter(|claim| claim.launched.is_none()) {
+            let failed = claim.conditions.get(&ConditionType::Launched);
+            let failed =
+                failed.map_or_else(String::new, |one| format!(" ({})", one.message.trim_end_matches('.')));
+            return format!(
+                "Planned on {}, which is ordered but not launched yet{failed}; see `poolwright explain claim {}`.",
+                placement.target, claim.name
+            );
+        }
+        return format!("Planned on {}, which is bought already: it costs nothing more.", placement.target);
     }
     match plan.unplaced.iter().find(|left| left.pod == *key) {
         Some(left) => {

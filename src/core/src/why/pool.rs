@@ -8,6 +8,7 @@ use crate::model::{BREAK_EVEN, PoolName, ScaleToZero, Snapshot};
 use crate::rules::format;
 use crate::supply::unclaimed;
 use crate::why::claim::price;
+use poolwright_terms::keys::DO_NOT_DISRUPT_ANNOTATION;
 
 /// Returns the explanation of a pool; `None` if it does not exist.
 pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<String>> {
@@ -16,6 +17,10 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
     let mut lines =
         vec![format!("Pool {name} has weight {} and buys from {}.", pool.weight, pool.node_class)];
     let problem = findings.and_then(|found| found.node_class.as_ref().or(found.invalid.as_ref()));
+    if pool.deleting {
+        lines.push("It is being deleted, so it buys nothing.".to_owned());
+        return Some(lines);
+    }
     lines.push(match (problem, findings) {
         (Some((reason, message)), _) => format!("It buys nothing ({reason}): {message}."),
         (None, Some(found)) => format!("It may buy {} offerings now.", found.offerings),
@@ -44,10 +49,32 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
     if !planned.is_empty() {
         let cost: UsdPerHour = planned.iter().filter_map(|claim| claim.price()).sum();
         let pods: usize = planned.iter().map(|claim| claim.planned_pods.len()).sum();
-        lines.push(format!("The plan buys {} more for {cost:#}, for {pods} waiting pods.", planned.len()));
+        let units =
+            planned.iter().flat_map(|claim| &claim.planned_pods).filter(|key| key.is_buffer()).count();
+        let whom = match pool.replicas {
+            Some(_) => "to have all replicas".to_owned(),
+            None if units == pods && units > 0 => "to keep the room of its buffer free".to_owned(),
+            None if units > 0 => {
+                format!("for {} and the room of its buffer", format::count(pods - units, "waiting pod"))
+            }
+            None => format!("for {}", format::count(pods, "waiting pod")),
+        };
+        lines.push(format!("The plan buys {} more for {cost:#}, {whom}.", planned.len()));
     }
     if let Some(limit) = findings.and_then(|found| found.limit_reached.as_ref()) {
         lines.push(format!("A limit holds it back: {}.", limit.trim_end_matches('.')));
+    }
+    if let Some(replicas) = pool.replicas {
+        let replicas = format::count(usize::try_from(replicas).unwrap_or(usize::MAX), "node");
+        lines.push(format!("Its `replicas` keeps {replicas}, with and without pods."));
+        return Some(lines);
+    }
+    if !pool.buffer.is_empty() {
+        lines.push("It keeps nodes with room for its `buffer`, with and without pods.".to_owned());
+    }
+    if pool.disruption.do_not_disrupt {
+        lines.push(format!("Its annotation {DO_NOT_DISRUPT_ANNOTATION} keeps its nodes, empty or not."));
+        return Some(lines);
     }
     lines.push(match pool.scale_to_zero {
         ScaleToZero::After(after) => format!("Poolwright terminates its empty nodes after {after:#}."),

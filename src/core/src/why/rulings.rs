@@ -11,13 +11,15 @@ use poolwright_terms::labels::DECIDED_BY_OFFERING;
 
 use crate::demand::{profiles, volumes};
 use crate::model::PlanOptions;
-use crate::model::{PodKey, PodSpec, PoolName, Requirement, Snapshot};
+use crate::model::{NodeSelectorTerm, PodKey, PodSpec, PoolName, Requirement, Snapshot};
 use crate::plan::place::spread_hosts;
 use crate::plan::unplaced::labels::label_change;
 use crate::rules;
+use crate::rules::Rejection;
 use crate::rules::colocation::Colocation;
 use crate::rules::format::{list, quantity};
-use crate::rules::{Rejection, gpus};
+use crate::rules::gpus::{self, GpuForm, GpuNeed};
+use crate::rules::labels::Labels;
 use crate::supply::daemonsets::DaemonSets;
 use crate::supply::offerings::{Availability, PoolOffering};
 use crate::supply::wider::{Asked, Wider};
@@ -132,7 +134,7 @@ impl Judge<'_, '_> {
             let daemons = self.wider.daemons.tolerating(&offered.pool.taints);
             for offer in &offered.offers {
                 let offering = supply.offering(at, offer.offering).id.clone();
-                let (stage, misses) = self.misses(at, offer, &requests, &daemons);
+                let (stage, misses) = self.misses(at, offer, (&requests, need.as_ref()), &daemons);
                 let ruling = if misses.is_empty() {
                     Ruling::Fits(offer.availability.price())
                 } else {
@@ -161,7 +163,7 @@ impl Judge<'_, '_> {
         &self,
         at: usize,
         offer: &PoolOffering,
-        requests: &ResourceList,
+        (requests, need): (&ResourceList, Option<&GpuNeed>),
         daemons: &DaemonSets<'_>,
     ) -> (usize, Vec<Miss>) {
         let supply = self.wider.supply;
@@ -177,8 +179,14 @@ impl Judge<'_, '_> {
             let words = format!("{} of pool {}", short(&rejection), pool.name);
             add(0, words, change(&rejection));
         }
-        if let Err(rejection) = rules::check_labels(self.spec, &labels) {
+        let broken = label_misses(self.spec, &labels);
+        if broken.is_empty()
+            && let Err(rejection) = rules::check_labels(self.spec, &labels)
+        {
             add(1, short(&rejection), change(&rejection));
+        }
+        for miss in broken {
+            add(1, miss.words, miss.change);
         }
         let mut landing = None;
         for (resource, wanted) in requests.iter() {
@@ -190,6 +198,16 @@ impl Judge<'_, '_> {
                 let words = format!("less than {} {resource}{taken}", quantity(resource, wanted));
                 add(2, words, Change::Less(resource.clone(), available));
             }
+        }
+        let kind = supply.instance_type(at, offer.offering);
+        let sharing = self.wider.sharing;
+        let grants = |form: &GpuForm| form.grants(sharing, kind, need);
+        if let Some(need) = need
+            && !GpuForm::all(sharing, kind).iter().any(grants)
+        {
+            // Only another type has such GPUs.
+            let none = Change::Less(ResourceName::new(ResourceName::NVIDIA_GPU), 0);
+            add(2, need.lacking(), none);
         }
         if !self.colocation.admits(self.profile, &supply.residents[offer.residents]) {
             let change = "change that rule, or keep the DaemonSet off some nodes".to_owned();
@@ -247,6 +265,24 @@ impl Judge<'_, '_> {
         };
         others.into_iter().chain(room).collect::<Vec<_>>().join("; and ")
     }
+}
+
+/// Returns the pod's own rules on labels that a node with these labels breaks. Of several terms of its node affinity, it takes the
+/// term that the node breaks least.
+fn label_misses(spec: &PodSpec, labels: &impl Labels) -> Vec<Miss> {
+    let miss = |key: &str, words: String| Miss {
+        words: format!("not `{words}`"),
+        change: Change::Label(key.to_owned()),
+    };
+    let selected = spec.node_selector.iter().filter(|(key, value)| labels.label(key) != Some(value.as_str()));
+    let selected = selected.map(|(key, value)| miss(key, format!("{key}={value}")));
+    let broken = |term: &NodeSelectorTerm| {
+        let broken = term.requirements.iter().filter(|one| !rules::matches(one, labels));
+        broken.map(|one| miss(&one.key, one.to_string())).collect::<Vec<_>>()
+    };
+    let terms = spec.node_affinity.iter().flat_map(|terms| terms.iter());
+    let least = terms.filter(|term| !term.requirements.is_empty()).map(broken).min_by_key(Vec::len);
+    selected.chain(least.into_iter().flatten()).collect()
 }
 
 /// The most resources that a change names.

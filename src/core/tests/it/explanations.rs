@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use poolwright_catalog::{RankedOffering, Usd};
-use poolwright_core::plan::{Plan, PlanOptions};
+use poolwright_core::plan::{Plan, PlanOptions, Sharing, plan};
 use poolwright_core::{
     Claim, ClaimName, Lives, Pod, PodDuration, PodKey, Pool, PoolName, Retirement, Retirements, Snapshot, why,
 };
+use poolwright_solver::NeverStop;
 use poolwright_terms::ConditionType;
 use poolwright_terms::keys::RESERVED_TAINT;
 
@@ -24,7 +25,7 @@ fn the_story_of_a_pod_that_gets_a_node_says_what_was_considered_and_why_this_one
     assert_eq!(
         of_pod(&snapshot, "p"),
         [
-            "Pod default/p asks for 1 x nvidia.com/gpu.",
+            "Pod default/p asks for 1 cpu, 1Gi memory, 1 x nvidia.com/gpu.",
             "Considered 5 offerings, by pool: gpu (5).",
             "Ruled out: 1 (less than 1 nvidia.com/gpu).",
             "4 offerings could hold it alone; the cheapest is g5.xlarge/a/on-demand of pool gpu at $1.01/h.",
@@ -43,7 +44,7 @@ fn the_story_of_a_pod_that_nothing_holds_names_the_nearest_miss_and_what_to_do()
     assert_eq!(lines.len(), 5, "{lines:#?}");
     assert_eq!(
         lines[0],
-        "Pod default/p asks for 8 x nvidia.com/gpu; a node with `poolwright.dev/gpu-model=a10g`."
+        "Pod default/p asks for 1 cpu, 1Gi memory, 8 x nvidia.com/gpu; a node with `poolwright.dev/gpu-model=a10g`."
     );
     assert_eq!(
         lines[2],
@@ -80,6 +81,52 @@ fn the_nearest_miss_is_the_one_that_lacks_least_and_says_how_to_get_past_it() {
         line.contains("To change that: drop the rule on `disk`, or add the label to spec.template"),
         "{line}"
     );
+}
+
+#[test]
+fn no_pool_is_told_to_give_all_its_nodes_one_host_name() {
+    let mut selecting = pod("p", requests(1, 1, 0));
+    selecting.spec.node_selector.insert("kubernetes.io/hostname".into(), "n1".into());
+    let lines = of_pod(&with(cluster(aws(), [pool("gpu")]), [selecting]), "p");
+    assert!(lines[3].ends_with("a new node has another name."), "{lines:#?}");
+}
+
+#[test]
+fn a_node_that_is_not_ready_is_not_said_to_be_used_first() {
+    let told = |node: poolwright_core::Node| {
+        let snapshot = with(cluster(aws(), [pool("gpu")]), [node]);
+        why::node(&snapshot, at(10), &planned(&snapshot), "n").expect("the node exists")[2].clone()
+    };
+    let node = node("n", capacity(4, 16, 1));
+    assert_eq!(told(node.clone()), "It runs no workload pod; Poolwright uses its room first.");
+    assert_eq!(told(poolwright_core::Node { ready: false, ..node.clone() }), "It runs no workload pod.");
+    assert_eq!(told(poolwright_core::Node { cordoned: true, ..node }), "It runs no workload pod.");
+}
+
+#[test]
+fn the_nearest_miss_names_every_label_that_is_missing() {
+    let mut selecting = pod("p", requests(1, 1, 0));
+    for (key, value) in [("disk", "ssd"), ("team", "ml")] {
+        selecting.spec.node_selector.insert(key.into(), value.into());
+    }
+    let lines = of_pod(&with(cluster(aws(), [pool("gpu")]), [selecting]), "p");
+    let nearest = lines.iter().find(|line| line.starts_with("Nearest")).expect("nothing fits");
+    assert!(
+        nearest.contains("not `disk=ssd`; not `team=ml`. To change that: drop the rule on `disk`"),
+        "{nearest}"
+    );
+    assert!(nearest.contains("; and drop the rule on `team`"), "{nearest}");
+}
+
+#[test]
+fn only_offerings_with_gpus_to_cut_could_hold_a_pod_that_asks_for_a_mig_instance() {
+    let requests = requests(1, 1, 0).with("nvidia.com/mig-1g.10gb", 1);
+    let snapshot = with(cluster(aws(), [pool("gpu")]), [pod("p", requests)]);
+    let options = PlanOptions { sharing: Sharing::Mig { mixed: false }, ..PlanOptions::default() };
+    let plan = plan(&snapshot, at(10), &options, &mut NeverStop);
+    let lines = why::pod(&snapshot, at(10), &options, &plan, &key("p")).expect("the pod exists");
+    assert!(!lines.iter().any(|line| line.contains("could hold it alone")), "{lines:#?}");
+    assert!(lines[2].starts_with("Ruled out: 5 ("), "{lines:#?}");
 }
 
 #[test]
@@ -147,7 +194,12 @@ fn pods_that_ask_for_the_same_are_told_of_together_as_alone() {
 #[test]
 fn a_pod_that_runs_is_told_of_in_two_lines() {
     let snapshot = with(cluster(aws(), [pool("gpu")]), [bound(pod("p", requests(1, 1, 1)), "n")]);
-    assert_eq!(of_pod(&snapshot, "p")[1], "It runs on node n; see `poolwright explain node n`.");
+    assert_eq!(of_pod(&snapshot, "p")[1], "It is bound to node n, which does not exist here.");
+    let there = with(snapshot.clone(), [node("n", capacity(4, 16, 1))]);
+    assert_eq!(of_pod(&there, "p")[1], "It is on node n; see `poolwright explain node n`.");
+    let ends = Pod { deleting_since: Some(at(1)), ..bound(pod("p", requests(1, 1, 1)), "n") };
+    let told = of_pod(&with(there, [ends]), "p");
+    assert_eq!(told[1], "It is being deleted, and is still on node n; see `poolwright explain node n`.");
     let none =
         why::pod(&snapshot, at(10), &PlanOptions::default(), &planned(&snapshot), &PodKey::new("a", "b"));
     assert_eq!(none, None);
@@ -174,7 +226,7 @@ fn the_story_of_a_claim_says_why_it_was_bought_and_what_keeps_it() {
         "{}",
         lines[2]
     );
-    assert_eq!(lines[3], "It is not launched yet.");
+    assert_eq!(lines[3], "It is not launched yet. Poolwright gives it up in 3m 55s, 5m after its creation.");
     assert_eq!(lines[4], "Kept for 1 pod: default/p.");
 }
 
@@ -192,6 +244,93 @@ fn the_explanation_of_a_node_names_its_claim_and_its_pods() {
     let lines = why::node(&foreign, at(100), &Plan::default(), "n").expect("the node exists");
     assert_eq!(lines[1], "It has no claim: Poolwright did not buy it and never removes it.");
     assert_eq!(why::node(&foreign, at(100), &Plan::default(), "m"), None);
+}
+
+/// Returns a claim with a condition that is not met, and what keeps it so.
+fn waits_for(mut claim: Claim, kind: ConditionType, message: &str) -> Claim {
+    claim = true_since(claim, kind, 5);
+    let condition = claim.conditions.get_mut(&kind).expect("just set");
+    (condition.status, condition.message) = (poolwright_terms::ConditionStatus::False, message.to_owned());
+    claim
+}
+
+/// Returns the lines about the claim and its node, without the first two.
+fn told_of(claim: Claim, node: poolwright_core::Node) -> Vec<String> {
+    let snapshot = with(with(cluster(aws(), [pool("gpu")]), [claim]), [node]);
+    let lines = why::claim(&snapshot, at(100), &Plan::default(), &ClaimName("c".into()));
+    lines.expect("the claim exists").split_off(2)
+}
+
+#[test]
+fn a_claim_says_what_its_next_step_waits_for_and_until_when() {
+    let taint = "the startup taint gpu-driver:NoSchedule is still there";
+    let starting =
+        Claim { node_name: Some("n".into()), ..true_since(launched(claim()), ConditionType::Registered, 10) };
+    let told = told_of(waits_for(starting, ConditionType::Initialized, taint), claimed_node());
+    assert_eq!(
+        told[0],
+        format!(
+            "Its node has joined and is not open yet: {taint}. Poolwright gives it up in 13m 30s, 15m after its node joined."
+        )
+    );
+    let ends = Claim { deleting_since: Some(at(40)), ..registered() };
+    let told = told_of(waits_for(ends, ConditionType::Drained, "pod a/b is protected"), claimed_node());
+    assert_eq!(
+        told,
+        [
+            "It is being deleted since 1m: pod a/b is protected. It has no termination deadline, so it waits as long as pods and budgets require."
+        ]
+    );
+}
+
+#[test]
+fn a_node_that_is_not_ready_or_cordoned_is_not_said_to_be_open() {
+    let told = |node| told_of(initialized(), node)[0].clone();
+    assert!(told(claimed_node()).starts_with("It is open to pods"));
+    let sick = poolwright_core::Node { ready: false, ..claimed_node() };
+    assert!(told(sick).starts_with("Its node is not ready, so no new pod goes there"));
+    let cordoned = poolwright_core::Node { cordoned: true, ..claimed_node() };
+    assert_eq!(told(cordoned), "Its node is cordoned, so no new pod goes there.");
+}
+
+#[test]
+fn an_empty_node_that_an_annotation_keeps_is_not_said_to_be_terminated() {
+    let kept = Claim { do_not_disrupt: true, planned_pods: vec![], ..initialized() };
+    let told = told_of(kept, claimed_node());
+    assert_eq!(
+        told[1],
+        "It has no work, and the annotation poolwright.dev/do-not-disrupt of its NodeClaim keeps it."
+    );
+}
+
+#[test]
+fn a_pod_that_only_static_pools_could_hold_is_told_what_to_change() {
+    let fixed = Pool { replicas: Some(0), ..pool("fixed") };
+    let lines = of_pod(&with(cluster(aws(), [fixed]), [pod("p", requests(1, 1, 1))]), "p");
+    let last = lines.last().expect("an outcome");
+    assert!(last.contains("`replicas` sets how many nodes pool `fixed` has; raise it"), "{last}");
+}
+
+#[test]
+fn a_weight_that_makes_a_pod_dearer_is_named_with_the_cheaper_pool() {
+    let only = |kind: &str| vec![is_in("node.kubernetes.io/instance-type", &[kind])];
+    let heavy = Pool { weight: 50, requirements: only("g5.12xlarge"), ..pool("heavy") };
+    let light = Pool { weight: 1, requirements: only("g5.xlarge"), ..pool("light") };
+    let lines = of_pod(&with(cluster(aws(), [heavy, light]), [pod("p", requests(1, 1, 1))]), "p");
+    let last = lines.last().expect("an outcome");
+    assert!(last.ends_with("Pool heavy comes first, because its weight 50 is higher than the 1 of pool light, where g5.xlarge/a/on-demand at $1.01/h would hold the pod."), "{last}");
+}
+
+#[test]
+fn a_claim_that_cannot_be_launched_is_not_said_to_be_bought() {
+    let stuck = waits_for(claim(), ConditionType::Launched, "RequestLimitExceeded");
+    let snapshot = with(with(cluster(aws(), [pool("gpu")]), [stuck]), [pod("p", requests(1, 1, 1))]);
+    let lines = of_pod(&snapshot, "p");
+    let last = lines.last().expect("an outcome");
+    assert_eq!(
+        last,
+        "Planned on claim `c`, which is ordered but not launched yet (RequestLimitExceeded); see `poolwright explain claim c`."
+    );
 }
 
 #[test]

@@ -165,6 +165,24 @@ fn no_alternative_may_break_a_limit() {
 }
 
 #[test]
+fn pods_go_elsewhere_if_a_limit_leaves_a_pool_too_little_choice() {
+    let kinds = vec![
+        Kind("big.one", capacity(16, 64, 4), Some("a10g"), &[("a", "4.60")]),
+        Kind("big.two", capacity(16, 64, 4), Some("a10g"), &[("a", "5.67")]),
+        Kind("small", capacity(4, 16, 1), Some("l4"), &[("a", "0.60")]),
+    ];
+    let mut heavy = asking(INSTANCE_TYPE, 2);
+    (heavy.name, heavy.weight) = (poolwright_core::PoolName("heavy".into()), 10);
+    heavy.requirements = vec![is_in(INSTANCE_TYPE, &["big.one", "big.two"])];
+    heavy.limits.usd_per_hour = Some(usd("5"));
+    let light = Pool { requirements: vec![is_in(INSTANCE_TYPE, &["small"])], ..pool("light") };
+    let pods = ["p", "q", "r", "s"].map(|name| pod(name, requests(3, 1, 1)));
+    let plan = planned(&with(cluster(catalogue(kinds), [heavy, light]), pods));
+    assert!(plan.unplaced.is_empty(), "{:?}", plan.unplaced);
+    assert_eq!((plan.claims.len(), plan.cost), (4, usd("2.40")));
+}
+
+#[test]
 fn static_pools_leave_the_same_choice() {
     let of = |least| Pool { replicas: Some(1), ..asking(INSTANCE_TYPE, least) };
     let plan = planned(&cluster(kinds(), [of(4)]));

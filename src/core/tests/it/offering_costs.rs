@@ -9,8 +9,9 @@ use poolwright_catalog::{
 use poolwright_core::plan::{
     Commitment, Plan, PlanOptions, SpotRisk, UnplacedReason, left_of_commitments, plan,
 };
-use poolwright_core::{Claim, ClaimName, Condition, Pod, Snapshot, Uid};
+use poolwright_core::{Claim, ClaimName, Condition, Pod, PodGroup, Snapshot, TopologySpreadConstraint, Uid};
 use poolwright_solver::NeverStop;
+use poolwright_terms::labels::CAPACITY_TYPE;
 use poolwright_terms::{CapacityType, ConditionType, Reason};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -88,6 +89,73 @@ fn spot_is_bought_as_long_as_its_interruptions_lose_less_than_it_saves() {
     // By default, interruptions do not count.
     let plan = planned(&snapshot(100_000));
     assert_eq!((plan.cost, plan.risk), (usd("0.5"), usd("0")));
+}
+
+#[test]
+fn pods_spread_over_capacity_types_get_nodes_of_each_whatever_they_cost() {
+    let catalogue = with_offerings(|offering| vec![offering.clone(), spot(offering, "0.1", 0)]);
+    let spread = TopologySpreadConstraint {
+        topology_key: CAPACITY_TYPE.into(),
+        max_skew: 1,
+        selector: Some(vec![is_in("app", &["web"])]),
+        ..TopologySpreadConstraint::default()
+    };
+    let web = |at: usize| {
+        let mut pod = pod(&format!("web-{at}"), requests(3, 12, 1));
+        pod.labels.insert("app".into(), "web".into());
+        pod.spec.spreads = vec![spread.clone()];
+        pod
+    };
+    let plan = planned(&with(cluster(catalogue, [pool("gpu")]), (0..4).map(web)));
+    let of = |kind| -> usize {
+        let nodes = plan.claims.iter().filter(|claim| claim.offering().capacity_type == kind);
+        nodes.map(|claim| claim.planned_pods.len()).sum()
+    };
+    assert_eq!((of(CapacityType::Spot), of(CapacityType::OnDemand)), (2, 2), "{:?}", plan.unplaced);
+}
+
+/// Returns a cluster with a gang of this size, of pods with one GPU each, and with one type on demand and on spot.
+fn gang_on(instance_type: &str, prices: &str, pods: usize) -> Snapshot {
+    let catalogue = with_offerings(|offering| {
+        let is_sold = offering.id.instance_type.as_str() == instance_type && offering.id.zone.as_str() == "a";
+        if is_sold { vec![offering.clone(), spot(offering, prices, 10_000)] } else { Vec::new() }
+    });
+    let group = PodGroup {
+        key: object_key("train"),
+        uid: Uid("group-train".into()),
+        min_count: Some(pods as u32),
+        unmodelled: vec![],
+        stands_for: None,
+    };
+    let member = |at| Pod { group: Some("train".into()), ..pod(&format!("train-{at}"), requests(3, 12, 1)) };
+    with(with(cluster(catalogue, [pool("gpu")]), [group]), (0..pods).map(member))
+}
+
+#[test]
+fn a_gang_loses_the_work_of_all_its_pods_when_one_of_its_spot_nodes_is_taken() {
+    let options = counting(10_000_000);
+    // Each pod alone would lose $10 x 0.01 = $0.1000/h, so spot would always be cheaper.
+    let plan = planned_with(&gang_on("g5.xlarge", "0.5", 4), &options);
+    assert!(plan.claims.iter().all(|claim| claim.offering().capacity_type == CapacityType::Spot));
+    assert_eq!((plan.cost, plan.risk), (usd("2"), usd("1.6")), "each of 4 nodes stops 4 pods");
+    assert_eq!(plan.bound, usd("3.6"));
+    let plan = planned_with(&gang_on("g5.xlarge", "0.5", 6), &options);
+    assert!(plan.claims.iter().all(|claim| claim.offering().capacity_type == CapacityType::OnDemand));
+    assert_eq!((plan.cost, plan.risk), (usd("6.036"), usd("0")), "$0.5000 and a loss of $0.6000 are more");
+    // On one node, the gang is stopped as often as that node is taken.
+    let plan = planned_with(&gang_on("g5.12xlarge", "3", 4), &options);
+    assert_eq!((plan.claims.len(), plan.cost, plan.risk), (1, usd("3"), usd("0.4")));
+    let plan = planned_with(&gang_on("g5.12xlarge", "3", 8), &options);
+    assert_eq!((plan.claims.len(), plan.cost, plan.risk), (2, usd("6"), usd("1.6")));
+}
+
+#[test]
+fn pods_of_a_group_that_does_not_start_together_lose_only_their_own_work() {
+    let mut snapshot = gang_on("g5.xlarge", "0.5", 6);
+    let group = PodGroup { min_count: None, ..PodGroup::clone(&snapshot.pod_groups[&object_key("train")]) };
+    snapshot.pod_groups.insert(group.key.clone(), group.into());
+    let plan = planned_with(&snapshot, &counting(10_000_000));
+    assert_eq!((plan.cost, plan.risk), (usd("3"), usd("0.6")));
 }
 
 /// Returns a cluster with only spot offerings: an A10G that is a little cheaper and often reclaimed, and an L4.

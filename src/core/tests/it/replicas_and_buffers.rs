@@ -98,6 +98,17 @@ fn pods_wait_for_a_replica_that_is_ordered_with_the_same_plan() {
     assert_eq!(plan.claims.len(), 1, "{plan:?}");
     assert_eq!(plan.claims[0].pool.0, "static");
     assert_eq!(plan.placements[0].target, Target::Claim(plan.claims[0].name.clone()));
+    assert_eq!((plan.counts.total, plan.counts.on_existing, plan.counts.on_new), (1, 0, 1));
+    let said =
+        why::pod(&snapshot, at(10), &PlanOptions::default(), &plan, &key("a")).expect("the pod exists");
+    let last = said.last().expect("an outcome");
+    assert!(
+        last.ends_with("a new node that its static pool buys in any case: it costs nothing more."),
+        "{last}"
+    );
+    let said = why::pool(&snapshot, &plan, &PoolName("static".into())).expect("the pool exists");
+    assert!(said[3].ends_with("to have all replicas."), "{said:?}");
+    assert_eq!(said[4], "Its `replicas` keeps 1 node, with and without pods.");
 }
 
 #[test]

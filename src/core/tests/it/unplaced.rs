@@ -67,6 +67,14 @@ fn a_label_that_no_node_will_have() {
         message_for([pool("gpu")], wants),
         "wants label `team` (vision); nodes of pool `gpu` do not have it: add it to spec.template.metadata.labels if its nodes will have it"
     );
+    let mut several = pod("a", requests(1, 1, 0));
+    for (key, value) in [("team", "vision"), ("tier", "gold"), ("topology.kubernetes.io/zone", "z")] {
+        several.spec.node_selector.insert(key.into(), value.into());
+    }
+    assert_eq!(
+        message_for([pool("gpu")], several),
+        "wants labels `team` (vision), `tier` (gold); nodes of pool `gpu` do not have them: add them to spec.template.metadata.labels if its nodes will have them; the pool does not meet `topology.kubernetes.io/zone` (z) either"
+    );
     let mut zone = pod("a", requests(1, 1, 0));
     zone.spec.node_selector.insert("topology.kubernetes.io/zone".into(), "z".into());
     assert_eq!(

@@ -1,6 +1,7 @@
 //! LimitRanges: default requests of a namespace's containers, and the least and most that pods may ask for (admission plugin
 //! `LimitRanger`).
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{self as k8s, Container, PodSpec};
@@ -9,6 +10,7 @@ use poolwright_api::{FieldProblem, key_segment};
 use poolwright_catalog::{ResourceList, quantity};
 use poolwright_core::rules::requests::{InitContainer, effective};
 
+use super::resources::DefaultLimits;
 use crate::convert::resources;
 use crate::error::quantity_problem;
 
@@ -52,7 +54,11 @@ impl Bound {
 }
 
 /// Reads a LimitRange, with the defaults of the API server: a limit is that of `max`, a request that of the limit, else of `min`.
+///
+/// Errors: a quantity that an API server would refuse and, in a LimitRange that none has stored, amounts that
+/// contradict each other.
 pub(super) fn read(name: &str, from: &k8s::LimitRange) -> Result<LimitRange, FieldProblem> {
+    let is_new = super::is_new(&from.metadata);
     let items = from.spec.iter().flat_map(|spec| &spec.limits).enumerate();
     let items = items.map(|(at, item)| {
         let path = |field: &str| format!("spec.limits[{at}].{field}");
@@ -78,6 +84,9 @@ pub(super) fn read(name: &str, from: &k8s::LimitRange) -> Result<LimitRange, Fie
             add(&mut requests, &limits);
             add(&mut requests, item.min.as_ref().unwrap_or(&Quantities::new()));
         }
+        if is_new {
+            check(path, item, &limits, &requests)?;
+        }
         let mut ratio = BTreeMap::new();
         for (name, most) in item.max_limit_request_ratio.iter().flatten() {
             let most = quantity::parse(&most.0).map_err(|error| {
@@ -97,25 +106,78 @@ pub(super) fn read(name: &str, from: &k8s::LimitRange) -> Result<LimitRange, Fie
     Ok(LimitRange { name: name.to_owned(), items: items.collect::<Result<_, FieldProblem>>()? })
 }
 
+/// Checks that the amounts of an entry do not contradict each other (`ValidateLimitRange` in Kubernetes).
+/// `limits` and `requests` are the defaults of containers, filled in.
+fn check(
+    path: impl Fn(&str) -> String,
+    item: &k8s::LimitRangeItem,
+    limits: &Quantities,
+    requests: &Quantities,
+) -> Result<(), FieldProblem> {
+    let nothing = Quantities::new();
+    let min = item.min.as_ref().unwrap_or(&nothing);
+    let max = item.max.as_ref().unwrap_or(&nothing);
+    // Each field, whether it must not be above or below the other, and the other field. Defaults that are
+    // filled in contradict nothing unless the fields that they come from do, and these are compared first.
+    let rules = [
+        ("min", min, true, "max", max),
+        ("default", limits, true, "max", max),
+        ("default", limits, false, "min", min),
+        ("defaultRequest", requests, true, "max", max),
+        ("defaultRequest", requests, true, "default", limits),
+        ("defaultRequest", requests, false, "min", min),
+    ];
+    for (field, amounts, must_not_be_above, other, bounds) in rules {
+        for (name, Quantity(written)) in amounts {
+            let Some(Quantity(bound)) = bounds.get(name) else { continue };
+            let (Ok(amount), Ok(most)) = (quantity::parse(written), quantity::parse(bound)) else { continue };
+            let (is_wrong, relation, next) = if must_not_be_above {
+                (amount > most, "above", "lower")
+            } else {
+                (amount < most, "below", "raise")
+            };
+            if is_wrong {
+                return Err(FieldProblem::new(
+                    format!("{}{}", path(field), key_segment(name)),
+                    format!("`{written}` is {relation} `{other}` ({bound}), which an API server refuses"),
+                    format!("{next} it, or change `{other}`"),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
 impl LimitRange {
-    /// Writes the default requests and limits into containers that state none. A stated limit is the request before that.
-    pub fn fill_in(&self, spec: &mut PodSpec) {
+    /// Writes the default requests and limits into containers that state none, and notes the limits in
+    /// `defaults`. A stated limit is the request before that.
+    pub fn fill_in(&self, spec: &mut PodSpec, defaults: &mut DefaultLimits) {
         for item in self.items.iter().filter(|item| item.kind == "Container") {
-            for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten()) {
-                if item.limits.is_empty() && item.requests.is_empty() {
-                    continue;
-                }
-                let stated = container.resources.get_or_insert_default();
-                let limits = stated.limits.get_or_insert_default();
-                let requests = stated.requests.get_or_insert_default();
-                for (name, amount) in limits.iter() {
-                    requests.entry(name.clone()).or_insert_with(|| amount.clone());
-                }
-                for (name, amount) in &item.limits {
-                    limits.entry(name.clone()).or_insert_with(|| amount.clone());
-                }
-                for (name, amount) in &item.requests {
-                    requests.entry(name.clone()).or_insert_with(|| amount.clone());
+            if item.limits.is_empty() && item.requests.is_empty() {
+                continue;
+            }
+            let lists = [
+                ("containers", Some(&mut spec.containers)),
+                ("initContainers", spec.init_containers.as_mut()),
+            ];
+            for (list, containers) in lists {
+                for (at, container) in containers.into_iter().flatten().enumerate() {
+                    let stated = container.resources.get_or_insert_default();
+                    let limits = stated.limits.get_or_insert_default();
+                    let requests = stated.requests.get_or_insert_default();
+                    for (name, amount) in limits.iter() {
+                        requests.entry(name.clone()).or_insert_with(|| amount.clone());
+                    }
+                    for (name, amount) in &item.limits {
+                        if let Entry::Vacant(free) = limits.entry(name.clone()) {
+                            free.insert(amount.clone());
+                            let words = format!("LimitRange `{}` ({})", self.name, amount.0);
+                            defaults.entry(format!("{list}[{at}]")).or_default().insert(name.clone(), words);
+                        }
+                    }
+                    for (name, amount) in &item.requests {
+                        requests.entry(name.clone()).or_insert_with(|| amount.clone());
+                    }
                 }
             }
         }

@@ -17,6 +17,7 @@ use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::api::core::v1::{self as k8s, PodSpec};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_api::FieldProblem;
 use poolwright_core::DaemonSet;
 use serde::Deserialize;
@@ -24,11 +25,13 @@ use serde_json::Value;
 
 use crate::daemonset::daemonset;
 use crate::error::IntakeError;
+use crate::requests::fill_in_whole;
 use limit_range::LimitRange;
 use namespace::NamespaceDefaults;
 pub(crate) use priority::built_in;
 use quota::QuotaDemands;
 pub(crate) use quota::{Charge, Quotas};
+use resources::DefaultLimits;
 
 /// The objects that admission follows.
 #[derive(Default)]
@@ -73,7 +76,7 @@ impl Admission {
 
     /// Adds a LimitRange.
     ///
-    /// Errors: a quantity that an API server would refuse.
+    /// Errors: a quantity or a contradiction between quantities that an API server would refuse.
     pub fn add_limit_range(&mut self, range: &k8s::LimitRange) -> Result<(), FieldProblem> {
         let name = range.metadata.name.clone().unwrap_or_default();
         let namespace = namespace_of(range.metadata.namespace.as_deref());
@@ -151,10 +154,13 @@ impl Admission {
         namespace: Option<&str>,
         spec: &mut PodSpec,
     ) -> Result<Vec<String>, Vec<FieldProblem>> {
+        // An API server does this when it reads the pod, before its admission plugins see it.
+        fill_in_whole(spec);
+        let mut defaults = DefaultLimits::new();
         for (_, range) in self.in_namespace(namespace) {
-            range.fill_in(spec);
+            range.fill_in(spec, &mut defaults);
         }
-        let mut problems = resources::check(path, spec);
+        let mut problems = resources::check(path, spec, &defaults);
         let mut notes = Vec::new();
         let mut keep = |result: Result<Option<String>, FieldProblem>| match result {
             Ok(note) => notes.extend(note),
@@ -207,6 +213,12 @@ impl Admission {
         let wanted = namespace_of(namespace);
         self.limit_ranges.iter().filter(move |((namespace, _), _)| *namespace == wanted)
     }
+}
+
+/// Returns whether no API server has stored an object: it then has neither a UID nor a version.
+fn is_new(meta: &ObjectMeta) -> bool {
+    let says = |text: Option<&String>| text.is_some_and(|text| !text.is_empty());
+    !says(meta.uid.as_ref()) && !says(meta.resource_version.as_ref())
 }
 
 fn namespace_of(written: Option<&str>) -> String {

@@ -7,8 +7,8 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use poolwright_api::FieldProblem;
 use poolwright_catalog::ResourceList;
 
-use super::quota_scope::Scopes;
-use crate::error::IntakeError;
+use super::quota_scope::{self, Scopes};
+use crate::error::{IntakeError, OfObject, object_name};
 use crate::quota::{LIMITS, left, of_pods};
 use crate::requests::{limits, requests};
 
@@ -66,11 +66,22 @@ impl Charge {
 }
 
 impl Quotas {
-    /// Adds a quota.
+    /// Adds a quota. Returns notes about what is not read of it.
     ///
-    /// Errors: a quantity that an API server would refuse.
-    pub fn add(&mut self, from: &k8s::ResourceQuota) -> Result<(), IntakeError> {
-        let left = left(from, |key| if key.starts_with(LIMITS) { Some(key) } else { of_pods(key) })?;
+    /// Errors: a quantity or, in a quota that no API server has stored, a scope that an API server would
+    /// refuse.
+    pub fn add(&mut self, from: &k8s::ResourceQuota) -> Result<Vec<String>, IntakeError> {
+        let left = left(from, counted)?;
+        let mut notes = Vec::new();
+        for (at, scope) in from.spec.iter().flat_map(quota_scope::unknown) {
+            if super::is_new(&from.metadata) {
+                let meta = &from.metadata;
+                let name = object_name("ResourceQuota", meta.namespace.as_deref(), meta.name.as_deref());
+                return Err(quota_scope::problem(&at, scope).of(name));
+            }
+            notes.push(format!("{at}: the scope `{scope}` is not known, so the quota counts no pods"));
+        }
+        notes.extend(unread(from));
         self.all.push(Quota {
             namespace: super::namespace_of(from.metadata.namespace.as_deref()),
             name: from.metadata.name.clone().unwrap_or_default(),
@@ -78,7 +89,7 @@ impl Quotas {
             left,
             is_counted: from.status.as_ref().is_some_and(|status| status.used.is_some()),
         });
-        Ok(())
+        Ok(notes)
     }
 
     /// Returns whether a quota of a namespace does not say what is in use, so that its stored pods must be counted.
@@ -120,6 +131,27 @@ impl Quotas {
             "{held} of its {before} pods cannot be created and are not planned, because ResourceQuota `{name}` allows no more {resource}; raise the quota to plan them"
         ))
     }
+}
+
+/// Returns the name under which an entry of a quota counts; `None` if it is not read.
+fn counted(key: &str) -> Option<&str> {
+    if key.starts_with(LIMITS) { Some(key) } else { of_pods(key) }
+}
+
+/// Returns a note that names the entries of a quota that are not read, because they are not about what pods
+/// request or limit.
+fn unread(from: &k8s::ResourceQuota) -> Option<String> {
+    let written = from.spec.as_ref().and_then(|spec| spec.hard.as_ref());
+    let stored = from.status.as_ref().and_then(|status| status.hard.as_ref());
+    let keys = written.or(stored).into_iter().flatten().map(|(key, _)| key);
+    let unread: Vec<String> =
+        keys.filter(|key| counted(key).is_none()).map(|key| format!("`{key}`")).collect();
+    let (are, they) = match unread.len() {
+        0 => return None,
+        1 => ("is", "it"),
+        _ => ("are", "they"),
+    };
+    Some(format!("{} {are} not read, so objects that {they} would refuse are planned", unread.join(", ")))
 }
 
 /// What a quota demands of each container: an API server refuses a pod that does not state what the quota limits.
@@ -184,4 +216,42 @@ fn states(stated: Option<&k8s::ResourceRequirements>, key: &str) -> bool {
         |amounts: Option<&BTreeMap<String, Quantity>>| amounts.is_some_and(|all| all.contains_key(resource));
     let is_limited = has(stated.and_then(|stated| stated.limits.as_ref()));
     is_limited || (field == "requests" && has(stated.and_then(|stated| stated.requests.as_ref())))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn notes(quota: Value) -> Vec<String> {
+        let quota: k8s::ResourceQuota = serde_json::from_value(quota).expect("a quota");
+        Quotas::default().add(&quota).expect("it is read")
+    }
+
+    #[test]
+    fn entries_that_are_not_read_are_named_together() {
+        let of = |hard: Value| notes(json!({"metadata": {"name": "team"}, "spec": {"hard": hard}}));
+        assert_eq!(
+            of(json!({"requests.storage": "1Ti", "count/jobs.batch": "2", "pods": "9", "limits.cpu": "4"})),
+            [
+                "`count/jobs.batch`, `requests.storage` are not read, so objects that they would refuse are planned"
+            ]
+        );
+        assert_eq!(
+            of(json!({"services": "1"})),
+            ["`services` is not read, so objects that it would refuse are planned"]
+        );
+        let read = json!({"count/pods": "2", "requests.nvidia.com/gpu": "8", "memory": "1Gi"});
+        assert_eq!(of(read), [""; 0]);
+    }
+
+    #[test]
+    fn an_unknown_scope_of_a_stored_quota_is_a_note() {
+        let quota = json!({"metadata": {"name": "team", "uid": "u"}, "spec": {"scopes": ["Newer"]}});
+        assert_eq!(
+            notes(quota),
+            ["spec.scopes[0]: the scope `Newer` is not known, so the quota counts no pods"]
+        );
+    }
 }

@@ -2,6 +2,18 @@
 //! (<https://kubernetes.io/docs/concepts/policy/resource-quotas/#quota-scopes>).
 
 use k8s_openapi::api::core::v1::{self as k8s, PodSpec, ResourceRequirements};
+use poolwright_api::{FieldProblem, meant};
+
+/// The scopes that an API server knows.
+const KNOWN: [&str; 7] = [
+    "Terminating",
+    "NotTerminating",
+    "BestEffort",
+    "NotBestEffort",
+    "PriorityClass",
+    "CrossNamespacePodAffinity",
+    "VolumeAttributesClass",
+];
 
 /// A condition on pods. The operator and the values are those of a scope selector.
 struct Condition {
@@ -61,6 +73,27 @@ impl Condition {
             _ => false,
         }
     }
+}
+
+/// Returns the scopes of a quota that no API server knows, each with its path.
+pub(super) fn unknown(spec: &k8s::ResourceQuotaSpec) -> Vec<(String, &str)> {
+    let plain = spec.scopes.iter().flatten().enumerate();
+    let plain = plain.map(|(at, scope)| (format!("spec.scopes[{at}]"), scope.as_str()));
+    let selected =
+        spec.scope_selector.iter().flat_map(|selector| selector.match_expressions.iter().flatten());
+    let selected = selected.enumerate().map(|(at, one)| {
+        (format!("spec.scopeSelector.matchExpressions[{at}].scopeName"), one.scope_name.as_str())
+    });
+    plain.chain(selected).filter(|(_, scope)| !KNOWN.contains(scope)).collect()
+}
+
+/// Returns the problem of an unknown scope at a path.
+pub(super) fn problem(path: &str, scope: &str) -> FieldProblem {
+    let next = match meant(scope, KNOWN) {
+        Some(known) => format!("did you mean `{known}`?"),
+        None => format!("use one of {}", KNOWN.join(", ")),
+    };
+    FieldProblem::new(path, format!("`{scope}` is not a scope of a quota"), next)
 }
 
 /// Returns whether no container states CPU or memory (QoS class `BestEffort`).

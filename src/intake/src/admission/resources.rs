@@ -2,23 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
+use k8s_openapi::api::core::v1::{PodSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use poolwright_api::{FieldProblem, key_segment};
-use poolwright_catalog::quantity;
+use poolwright_catalog::{ResourceName, quantity};
 
 use crate::error::quantity_problem;
+use crate::requests::of_containers;
 
 const HUGE_PAGES: &str = "hugepages-";
 
-/// Checks the containers of a new pod, and the resources of the whole pod. `path` is the path of its spec. Returns all problems.
-pub(super) fn check(path: &str, spec: &PodSpec) -> Vec<FieldProblem> {
+/// The limits that LimitRanges have written into the containers of a pod, in words for messages: by the place
+/// of the container, such as `containers[0]`, and then by resource.
+pub(super) type DefaultLimits = BTreeMap<String, BTreeMap<String, String>>;
+
+/// Checks the containers of a new pod, and the resources of the whole pod. `path` is the path of its spec,
+/// and `defaults` says which limits its author has not written. Returns all problems.
+pub(super) fn check(path: &str, spec: &PodSpec, defaults: &DefaultLimits) -> Vec<FieldProblem> {
     let lists = [("containers", Some(&spec.containers)), ("initContainers", spec.init_containers.as_ref())];
+    let none = BTreeMap::new();
     let mut problems = Vec::new();
     for (list, containers) in lists {
         for (at, container) in containers.into_iter().flatten().enumerate() {
+            let place = format!("{list}[{at}]");
+            let defaults = defaults.get(&place).unwrap_or(&none);
             let stated = container.resources.as_ref();
-            problems.extend(of_container(&format!("{path}.{list}[{at}].resources"), stated));
+            problems.extend(of_container(&format!("{path}.{place}.resources"), stated, defaults));
         }
     }
     problems.extend(of_pod(path, spec));
@@ -30,7 +39,7 @@ pub(super) fn check(path: &str, spec: &PodSpec) -> Vec<FieldProblem> {
 fn of_pod(path: &str, spec: &PodSpec) -> Vec<FieldProblem> {
     let Some(whole) = &spec.resources else { return Vec::new() };
     let at = format!("{path}.resources");
-    let mut problems = of_container(&at, Some(whole));
+    let mut problems = of_container(&at, Some(whole), &BTreeMap::new());
     let written = |field: &str, amounts: Option<&BTreeMap<String, Quantity>>| {
         let names = amounts.into_iter().flatten().map(|(name, _)| name.clone());
         names.map(|name| (field.to_owned(), name)).collect::<Vec<_>>()
@@ -53,17 +62,18 @@ fn of_pod(path: &str, spec: &PodSpec) -> Vec<FieldProblem> {
         let text = amounts.and_then(|amounts| amounts.get(name))?;
         quantity::parse(&text.0).ok().map(quantity::Quantity::milli_ceil)
     };
-    let of = |container: &Container, name: &str| {
-        let stated = container.resources.as_ref();
-        let limit = amount(stated.and_then(|stated| stated.limits.as_ref()), name);
-        (amount(stated.and_then(|stated| stated.requests.as_ref()), name).or(limit), limit)
-    };
-    for name in whole.requests.iter().flatten().map(|(name, _)| name) {
-        let sum: i128 = spec.containers.iter().filter_map(|container| of(container, name).0).sum();
-        if amount(whole.requests.as_ref(), name).is_some_and(|most| sum > most) {
+    // Amounts of containers that cannot be read are named with their containers.
+    let together = of_containers(path, spec).unwrap_or_default();
+    for (name, text) in whole.requests.iter().flatten() {
+        let Ok(stated) = quantity::amount(name, &text.0) else { continue };
+        let sum = together.get(name);
+        if sum > stated {
             problems.push(FieldProblem::new(
                 format!("{at}.requests{}", key_segment(name)),
-                "its containers request more together",
+                format!(
+                    "it must be at least the sum of the containers' requests, which is {}",
+                    ResourceName::new(name.as_str()).quantity(sum)
+                ),
                 "raise it, or lower the requests of the containers",
             ));
         }
@@ -71,7 +81,8 @@ fn of_pod(path: &str, spec: &PodSpec) -> Vec<FieldProblem> {
     for name in whole.limits.iter().flatten().map(|(name, _)| name) {
         let most = amount(whole.limits.as_ref(), name);
         for (index, container) in spec.containers.iter().enumerate() {
-            if of(container, name).1 > most {
+            let limits = container.resources.as_ref().and_then(|stated| stated.limits.as_ref());
+            if amount(limits, name) > most {
                 problems.push(FieldProblem::new(
                     format!("{path}.containers[{index}].resources.limits{}", key_segment(name)),
                     "it is larger than the limit of the whole pod",
@@ -83,7 +94,12 @@ fn of_pod(path: &str, spec: &PodSpec) -> Vec<FieldProblem> {
     problems
 }
 
-fn of_container(path: &str, stated: Option<&ResourceRequirements>) -> Vec<FieldProblem> {
+/// Checks the resources of a container. `defaults` are the limits that a LimitRange has written, in words.
+fn of_container(
+    path: &str,
+    stated: Option<&ResourceRequirements>,
+    defaults: &BTreeMap<String, String>,
+) -> Vec<FieldProblem> {
     let Some(stated) = stated else { return Vec::new() };
     let nothing = BTreeMap::new();
     let limits = stated.limits.as_ref().unwrap_or(&nothing);
@@ -101,13 +117,17 @@ fn of_container(path: &str, stated: Option<&ResourceRequirements>) -> Vec<FieldP
             )),
             Some(most) if is_whole_only(name) && most != asked => problems.push(FieldProblem::new(
                 at,
-                format!("it differs from the limit, and {name} cannot be shared"),
+                format!("it differs from {}, and {name} cannot be shared", the_limit(defaults, name)),
                 "write the same amount in both",
             )),
             Some(most) if asked > most => problems.push(FieldProblem::new(
                 at,
-                "it is larger than the limit",
-                "raise the limit or lower the request",
+                format!("it is larger than {}", the_limit(defaults, name)),
+                if defaults.contains_key(*name) {
+                    "state a limit, or ask for less"
+                } else {
+                    "raise the limit or lower the request"
+                },
             )),
             _ => {}
         }
@@ -120,6 +140,15 @@ fn of_container(path: &str, stated: Option<&ResourceRequirements>) -> Vec<FieldP
         problems.push(FieldProblem::new(path, "huge pages need CPU or memory beside them", "request either"));
     }
     problems
+}
+
+/// Returns the name of a limit for messages. The author of a pod does not know a limit that a LimitRange has
+/// written.
+fn the_limit(defaults: &BTreeMap<String, String>, name: &str) -> String {
+    match defaults.get(name) {
+        Some(default) => format!("the default limit of {default}"),
+        None => "the limit".to_owned(),
+    }
 }
 
 /// Returns the amounts in thousandths. Amounts that an API server refuses go to `problems`.

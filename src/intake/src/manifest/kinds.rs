@@ -57,6 +57,13 @@ const QUIET_GROUPS: [&str; 14] = [
 const QUIET_KINDS: [&str; 7] =
     ["Binding", "ComponentStatus", "ConfigMap", "Endpoints", "Event", "Secret", "ServiceAccount"];
 
+/// Kinds beside autoscalers of other projects that are skipped without a note.
+const QUIET_PARTS: [(&str, &str); 3] = [
+    ("autoscaling.k8s.io", "VerticalPodAutoscalerCheckpoint"),
+    ("keda.sh", "ClusterTriggerAuthentication"),
+    ("keda.sh", "TriggerAuthentication"),
+];
+
 /// Groups of Kubernetes that are read or that contain workloads, besides the core group and [`QUIET_GROUPS`].
 const WORKLOAD_GROUPS: [&str; 2] = ["apps", "batch"];
 
@@ -105,11 +112,17 @@ impl Object {
     /// Notes that the object is not read. If it makes pods that are in the input in no other form, they are missing in the plan.
     pub(super) fn note_unread(&self, is_shown_otherwise: bool, manifest: &mut Manifest) {
         let group = group(&self.api_version);
+        if QUIET_PARTS.contains(&(group, &self.kind)) {
+            return;
+        }
+        let scaling = self.scaling();
         let what = || format!("{} {} is not read", self.api_version, self.kind);
         let is_quiet = QUIET_GROUPS.contains(&group);
         let lacks_pods = self.makes_pods() && !is_shown_otherwise;
-        let note = if is_shown_otherwise && self.makes_pods() {
+        let note = if is_shown_otherwise && (self.makes_pods() || scaling.is_some()) {
             format!("{}; what the manifest has of it counts instead", what())
+        } else if let Some(scaling) = scaling {
+            format!("{}; {scaling}", what())
         } else if lacks_pods && self.is_over() {
             "it has ended or is suspended, and has no pods now".to_owned()
         } else if self.kind == "CronJob" && group == "batch" {
@@ -147,20 +160,46 @@ impl Object {
             format!("{}; pods it may make are not planned", what())
         };
         // A stored CronJob has no pods but those of its Jobs, which are objects of their own.
-        let is_clock = self.kind == "CronJob" && self.is_stored();
+        let is_clock = (self.kind == "CronJob" || self.kind == "ScaledJob") && self.is_stored();
         if lacks_pods && !self.is_over() && !is_clock {
             manifest.unread.push(self.name());
         }
         manifest.notes.push(format!("{}: {note}", self.name()));
     }
 
-    /// Returns whether it makes pods: its kind is known for that, or its spec has a list of containers.
+    /// Returns whether it makes pods: its kind is known for that, or its spec has a list of containers or asks for GPUs.
     pub(super) fn makes_pods(&self) -> bool {
         let group = group(&self.api_version);
         let is_rule = POLICIES.iter().any(|end| group.ends_with(end)) || QUIET_GROUPS.contains(&group);
         let is_template = TEMPLATES.contains(&self.kind.as_str());
+        // Limits of autoscalers and of their buffers are about nodes.
+        let is_autoscaler = group.starts_with("karpenter.") || group.starts_with("autoscaling.");
+        let asks = || !is_autoscaler && asks_for_gpus(&self.value["spec"]);
         MAKERS.contains(&(group, &self.kind))
-            || (!is_rule && !is_template && has_containers(&self.value["spec"]))
+            || (!is_rule && !is_template && (has_containers(&self.value["spec"]) || asks()))
+    }
+
+    /// Returns what does not count because an autoscaler is not read; `None` for other objects.
+    fn scaling(&self) -> Option<String> {
+        let spec = &self.value["spec"];
+        let least = spec.get("minReplicaCount").map_or_else(|| "0".to_owned(), Value::to_string);
+        match (group(&self.api_version), self.kind.as_str()) {
+            ("keda.sh", "ScaledObject") => {
+                let target = &spec["scaleTargetRef"];
+                let kind = target["kind"].as_str().unwrap_or("Deployment");
+                let name = target["name"].as_str().unwrap_or_default();
+                Some(format!(
+                    "the replicas that it sets for {kind} `{name}` do not count (minReplicaCount: {least})"
+                ))
+            }
+            ("keda.sh", "ScaledJob") => Some(format!(
+                "the Jobs that it makes while there is work do not count (minReplicaCount: {least}); to plan some, give Jobs like them"
+            )),
+            ("autoscaling.k8s.io", "VerticalPodAutoscaler") => {
+                Some("pods are planned with the requests of their template".to_owned())
+            }
+            _ => None,
+        }
     }
 
     /// Returns whether the object says that it has ended or is suspended.
@@ -190,6 +229,20 @@ impl Object {
         let ours = KINDS.iter().filter(|(_, version, _)| group(version) == own).map(|(kind, ..)| *kind);
         let kind = meant(&self.kind, ours.chain((own == "batch").then_some("CronJob")))?;
         Some(format!("did you mean {kind}?"))
+    }
+}
+
+/// Returns whether something at any depth requests GPUs, as the pods of an operator's own kinds do.
+fn asks_for_gpus(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => {
+            let lists = [fields.get("limits"), fields.get("requests")];
+            let is_gpu = |name: &String| name.starts_with("nvidia.com/") || name.starts_with("amd.com/gpu");
+            let asks = |list: &Value| list.as_object().is_some_and(|amounts| amounts.keys().any(is_gpu));
+            lists.into_iter().flatten().any(asks) || fields.values().any(asks_for_gpus)
+        }
+        Value::Array(items) => items.iter().any(asks_for_gpus),
+        _ => false,
     }
 }
 

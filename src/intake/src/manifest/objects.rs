@@ -32,7 +32,14 @@ pub(crate) fn documents(text: &str) -> Result<Vec<Value>, FieldProblem> {
         with_snippet: false,
     };
     serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
-        FieldProblem::new("", format!("not readable as YAML or JSON: {error}"), "correct the syntax")
+        // The library's advice is for programs that call it.
+        let error = error.to_string().replace(", set DuplicateKeyPolicy in Options if acceptable", "");
+        let remedy = if error.contains("duplicate mapping key") {
+            "write each key once"
+        } else {
+            "correct the syntax"
+        };
+        FieldProblem::new("", format!("not readable as YAML or JSON: {error}"), remedy)
     })
 }
 
@@ -76,6 +83,10 @@ pub(super) fn flatten(
             "write both, such as `apiVersion: v1` and `kind: Pod`",
         );
     };
+    if (api_version.as_str(), kind.as_str()) == ("v1", "Status") {
+        let cause = answer(fields);
+        return problem("", &cause, "fetch the objects again");
+    }
     let item_kind = kind.strip_suffix("List").filter(|_| fields.get("items").is_some_and(Value::is_array));
     let Some(item_kind) = item_kind else {
         // An empty text says nothing: the object has no UID and no version.
@@ -92,6 +103,20 @@ pub(super) fn flatten(
     for (at, item) in items.as_ref().and_then(Value::as_array).into_iter().flatten().enumerate() {
         flatten(item.clone(), &format!("{place}, item {}", at + 1), of, into, errors);
     }
+}
+
+/// Returns what is wrong with an answer of an API server that has no objects, such as that of a failed request.
+fn answer(status: &Map<String, Value>) -> String {
+    let text = |key: &str| status.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    if text("status") == Some("Success") {
+        return "it is the answer of a request, not an object".to_owned();
+    }
+    let why = match (text("reason"), text("message")) {
+        (Some(reason), Some(message)) => format!(" ({reason}: {message})"),
+        (Some(one), None) | (None, Some(one)) => format!(" ({one})"),
+        (None, None) => String::new(),
+    };
+    format!("it is the answer of a failed request{why}, not an object")
 }
 
 pub(super) fn meta<'a>(value: &'a Value, field: &str) -> Option<&'a str> {

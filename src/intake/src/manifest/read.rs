@@ -10,6 +10,7 @@ use poolwright_terms::{API_VERSION, GROUP, NodeClassRef};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::bound::Bound;
 use super::gangs::Gangs;
 use super::kinds::KINDS;
 use super::objects::{Object, group, meta};
@@ -21,10 +22,14 @@ use crate::pod_sets;
 use crate::workload::{self, Expansion, Making};
 use crate::{budget, claim, daemonset, duration, node, others, pod_groups, pool, services, volumes};
 
+/// The annotation of a Deployment with the number of its newest ReplicaSet.
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
 /// Facts about objects that affect other objects of the manifest.
 pub(super) struct Shared {
     pub owned: Owned,
     pub gangs: Gangs,
+    pub bound: Bound,
     admission: Admission,
     quotas: Quotas,
     /// Runtimes of TrainJobs, by kind and name.
@@ -43,6 +48,7 @@ impl Shared {
         Self {
             owned: Owned::of(objects.iter().map(|object| &object.value)),
             gangs: Gangs::default(),
+            bound: Bound::default(),
             admission: Admission::default(),
             quotas: Quotas::default(),
             runtimes: runtimes.collect(),
@@ -145,6 +151,10 @@ impl Object {
             None if pod_sets::is_read(group(&self.api_version), &self.kind) => self.api_version.as_str(),
             None if self.kind == "TrainJob" && shared.runtime_of(self).is_some() => self.api_version.as_str(),
             None => {
+                let refused = self.refusals();
+                if !refused.is_empty() {
+                    return Err(name(refused));
+                }
                 let owned = &shared.owned;
                 let is_shown_otherwise = owned.controls(&self.value) || owned.is_controlled(&self.value);
                 self.note_unread(is_shown_otherwise, manifest);
@@ -158,7 +168,20 @@ impl Object {
         if meta(&self.value, "name").is_none() && meta(&self.value, "generateName").is_none() {
             return Err(name(vec![FieldProblem::new("metadata.name", "missing", "give the object a name")]));
         }
-        self.convert_into(manifest, shared).map_err(name)
+        let mut problems = self.convert_into(manifest, shared).err().unwrap_or_default();
+        // Of an object with unknown fields, the rest is checked when it is read without them.
+        if problems.iter().all(|problem| problem.cause != strict::UNKNOWN_FIELD) {
+            for refusal in self.refusals() {
+                if problems.iter().all(|known| known.path != refusal.path) {
+                    problems.push(refusal);
+                }
+            }
+        }
+        if !problems.is_empty() {
+            return Err(name(problems));
+        }
+        manifest.notes.extend(self.doubts());
+        Ok(())
     }
 
     fn convert_into(&self, manifest: &mut Manifest, shared: &mut Shared) -> Result<(), Vec<FieldProblem>> {
@@ -251,10 +274,11 @@ impl Object {
             "ResourceQuota" => {
                 let quota = read(value)?;
                 shared.admission.add_quota(&quota);
-                shared
+                let notes = shared
                     .quotas
                     .add(&quota)
                     .map_err(|error| vec![FieldProblem::new(error.path, error.cause, error.next_step)])?;
+                manifest.notes.extend(notes.iter().map(|note| format!("{}: {note}", self.name())));
                 return Ok(());
             }
             "LimitRange" => {
@@ -262,8 +286,11 @@ impl Object {
                 return Ok(());
             }
             "NodePool" => {
-                manifest.pools.push(pool::checked(&read(value)?)?);
-                if !self.is_stored() {
+                let pool = read(value)?;
+                manifest.pools.push(pool::checked(&pool)?);
+                if self.is_stored() {
+                    manifest.stored_pools.push(pool);
+                } else {
                     manifest.written_pools.push(value.clone());
                 }
                 return Ok(());
@@ -314,6 +341,16 @@ impl Object {
         if is_free && is_taken() { format!("{name}-{}", self.kind.to_lowercase()) } else { name.to_owned() }
     }
 
+    /// Returns whether it is a Deployment that is paused before its first ReplicaSet. Its controller writes the revision when it
+    /// makes one, so a stored Deployment with a revision has one.
+    fn is_paused_before_first(&self) -> bool {
+        let revision = &self.value["metadata"]["annotations"][REVISION];
+        self.kind == "Deployment"
+            && group(&self.api_version) == "apps"
+            && self.value["spec"]["paused"] == true
+            && (!self.is_stored() || revision.is_null())
+    }
+
     fn add_pods(&self, mut expansion: Expansion, manifest: &mut Manifest, shared: &mut Shared) {
         let mut note = |note: &str| manifest.notes.push(format!("{}: {note}", self.name()));
         expansion.notes.iter().for_each(|said| note(said));
@@ -326,6 +363,10 @@ impl Object {
             // The output of a cluster contains both workloads and their pods.
             let had = shared.owned.take(&self.value, &mut expansion.pods);
             match (had, expansion.pods.len()) {
+                (None, 1..) if self.is_paused_before_first() => {
+                    note("it is paused and has no ReplicaSet, so it makes no pods");
+                    expansion.pods.clear();
+                }
                 (None, _) => {}
                 (Some(_), 0) => note("what it controls is in the manifest and counts instead"),
                 (Some(had), lacks) => {
@@ -344,6 +385,7 @@ impl Object {
         manifest.polite.extend(polite.map(|made| made.pod.key.clone()));
         let pods: Vec<Pod> = expansion.pods.into_iter().map(|made| made.pod).collect();
         shared.gangs.add(self, gangs, &pods, before - pods.len());
+        shared.bound.add(self, &pods);
         if !pods.is_empty() {
             manifest.made_claims.extend(expansion.claims);
             manifest.pods.extend(pods);

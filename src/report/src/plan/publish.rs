@@ -80,6 +80,12 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
         return Err(Refused(plan.refused));
     }
     let pod = |key: &PodKey| context.names.name(key);
+    // Pods wait for the nodes that a static pool buys in any case.
+    let in_room_of = |claim: &PlannedClaim| {
+        let target = Target::Claim(claim.name.clone());
+        let there = plan.placements.iter().filter(move |placement| placement.target == target);
+        there.map(|placement| &placement.pod)
+    };
     let mut nodes: Vec<NewNode> = plan
         .claims
         .iter()
@@ -89,7 +95,7 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
             capacity_type: claim.offering().capacity_type,
             usd_per_hour: claim.price(),
             pool: (!context.implicit_pool).then(|| claim.pool.to_string()),
-            pods: claim.planned_pods.iter().map(pod).collect(),
+            pods: claim.planned_pods.iter().chain(in_room_of(claim)).map(pod).collect(),
             gpus: claim.gpus.iter().map(|gpu| gpu_use(gpu, &pod)).collect(),
         })
         .collect();
@@ -98,7 +104,7 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
         key(a).cmp(&key(b)).then_with(|| (&a.pool, &a.pods).cmp(&(&b.pool, &b.pods)))
     });
     let mut existing: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for placement in &plan.placements {
+    for placement in plan.placements.iter().filter(|one| !plan.buys(&one.target)) {
         let (Target::Claim(ClaimName(name)) | Target::Node(name)) = &placement.target;
         existing.entry(name.clone()).or_default().push(pod(&placement.pod));
     }
@@ -106,8 +112,8 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
     let mut notes = context.notes;
     if plan.unknown_price_claims > 0 {
         notes.push(format!(
-            "{} nodes have an unknown price, which their pool allows; they are in neither the cost nor the bound",
-            plan.unknown_price_claims
+            "{} an unknown price, which the pool allows; neither the cost nor the bound counts it",
+            have(plan.unknown_price_claims)
         ));
     }
     if plan.pinned_pods > 0 {
@@ -221,8 +227,13 @@ fn arm(plan: &Plan, snapshot: &Snapshot) -> Option<String> {
     };
     let count = plan.claims.iter().filter(is_arm).count();
     (count > 0).then(|| {
-        format!("{count} nodes have arm64 processors, which the pods do not rule out; a NodePool can (kubernetes.io/arch)")
+        format!("{} arm64 processors, which the pods do not rule out; a NodePool can (kubernetes.io/arch)", have(count))
     })
+}
+
+/// Returns the subject of a sentence about new nodes: `1 node has`, `2 nodes have`.
+fn have(nodes: usize) -> String {
+    if nodes == 1 { "1 node has".to_owned() } else { format!("{nodes} nodes have") }
 }
 
 /// The most instance types of a choice that a note names.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_core::plan::{PlanOptions, PreferencePolicy, plan};
-use poolwright_core::{Pod, PodKey, PodSpec, Pool, PoolLimits, Snapshot};
+use poolwright_core::{DaemonSet, Pod, PodKey, PodSpec, Pool, PoolLimits, Snapshot};
 use poolwright_solver::{NeverStop, Options, Problem, StopSignal, Warm, solve_from};
 use poolwright_terms::NodeClassRef;
 
@@ -203,13 +203,15 @@ fn question(
     sold: &BTreeMap<NodeClassRef, Arc<Catalogue>>,
 ) -> Option<(Problem, BTreeMap<usize, usize>)> {
     let bound = history.pods.iter().enumerate().filter(|(_, pod)| pod.bound.is_some());
-    question_of(bound.map(|(at, pod)| (at, &*pod.model)), pools, sold)
+    // Room for DaemonSets could only raise the cost.
+    question_of(bound.map(|(at, pod)| (at, &*pod.model)), pools, &[], sold)
 }
 
 /// Returns the problem with these pods, and the class of each pod by its number.
 pub(super) fn question_of<'a>(
     pods: impl Iterator<Item = (usize, &'a Pod)>,
     pools: &[Pool],
+    daemonsets: &[DaemonSet],
     sold: &BTreeMap<NodeClassRef, Arc<Catalogue>>,
 ) -> Option<(Problem, BTreeMap<usize, usize>)> {
     let pods = pods.map(|(at, pod)| {
@@ -217,6 +219,9 @@ pub(super) fn question_of<'a>(
         (key.clone(), Arc::new(Pod::waiting(key, bare(&pod.spec))))
     });
     let mut snapshot = Snapshot { pods: pods.collect(), ..Snapshot::default() };
+    for one in daemonsets {
+        snapshot.daemonsets.insert(one.key.clone(), Arc::new(one.clone()));
+    }
     for pool in pools {
         let sold = sold.get(&pool.node_class)?;
         snapshot.catalogues.insert(pool.node_class.clone(), Ok(sold.clone()));

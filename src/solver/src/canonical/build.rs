@@ -48,7 +48,7 @@ pub(crate) fn penalty(problem: &Problem, class: usize, candidate: u32) -> u64 {
     let (class, offer) = (&problem.classes[class], &problem.candidates[candidate as usize]);
     let disliked = class.preferences.binary_search_by_key(&candidate, |(index, _)| *index);
     let disliked = disliked.map_or(0, |at| class.preferences[at].1.micros());
-    risk(class.at_risk, offer.interruptions).micros().saturating_add(disliked)
+    risk(class.loss_on(candidate), offer.interruptions).micros().saturating_add(disliked)
 }
 
 /// Returns the conflicting classes of each of the problem's classes; a class with host ports conflicts with itself.
@@ -472,7 +472,7 @@ impl Build<'_> {
             let ceiling =
                 class.max_per_node.filter(|&ceiling| class.ports.is_empty() && u64::from(ceiling) < most());
             let mut penalties: Vec<u64> = Vec::new();
-            if class.at_risk > 0 || !class.preferences.is_empty() {
+            if class.at_risk > 0 || !class.at_risk_on.is_empty() || !class.preferences.is_empty() {
                 let each = homes.iter().map(|bin| match bins[*bin as usize].origin {
                     Origin::Candidate(candidate) => penalty(self.problem, index, candidate),
                     Origin::Existing(_) => 0,

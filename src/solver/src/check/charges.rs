@@ -14,8 +14,10 @@ pub(super) fn check(problem: &Problem, solution: &Solution, violations: &mut Vec
         for (class, count) in &group.pods {
             let class = &problem.classes[*class as usize];
             let pods = u128::from(*count) * u128::from(group.count);
+            let special = class.at_risk_on.iter().find(|(of, _)| *of == group.candidate);
+            let lost = special.map_or(class.at_risk, |(_, lost)| *lost);
             // Rounded half up for each pod, as the documentation of `risk` says.
-            let one = (u128::from(class.at_risk) * interruptions + 500_000) / 1_000_000;
+            let one = (u128::from(lost) * interruptions + 500_000) / 1_000_000;
             risk = risk.saturating_add(one.min(u128::from(u64::MAX)).saturating_mul(pods));
             if let Ok(at) = class.preferences.binary_search_by_key(&group.candidate, |(of, _)| *of) {
                 let (_, cost) = class.preferences[at];

@@ -203,7 +203,8 @@ struct Dominance<'a> {
     users: Vec<Vec<u64>>,
     /// By candidate: whether it is in a commitment or a node share, where its node count matters to other nodes.
     entangled: Vec<bool>,
-    preferences: bool,
+    /// Whether pods cost different amounts on different candidates.
+    penalties: bool,
     domains: bool,
 }
 
@@ -225,7 +226,10 @@ impl<'a> Dominance<'a> {
             problem,
             users,
             entangled,
-            preferences: problem.classes.iter().any(|class| !class.preferences.is_empty()),
+            penalties: problem
+                .classes
+                .iter()
+                .any(|class| !class.preferences.is_empty() || !class.at_risk_on.is_empty()),
             domains: !(problem.gangs.is_empty()
                 && problem.spreads.is_empty()
                 && problem.flexibility.is_empty()),
@@ -256,7 +260,7 @@ impl<'a> Dominance<'a> {
             && !self.entangled[index as usize]
             && better.limit_use.iter().all(|(limit, amount)| *amount <= use_of(worse, *limit))
             && self.users[index as usize].iter().zip(&self.users[by as usize]).all(|(a, b)| a & !b == 0)
-            && (!self.preferences || self.preferred(by, index));
+            && (!self.penalties || self.charged_less(by, index));
         // Of two equal candidates, the first stays.
         let equal = |a: u32, b: u32| {
             let (x, y) = (&self.problem.candidates[a as usize], &self.problem.candidates[b as usize]);
@@ -271,14 +275,18 @@ impl<'a> Dominance<'a> {
         at_least && (by < index || !equal(by, index))
     }
 
-    /// Returns whether the preferences of every user of `index` cost no more on `by`.
-    fn preferred(&self, by: u32, index: u32) -> bool {
+    /// Returns whether the risk and the preferences of every user of `index` cost no more on `by`.
+    fn charged_less(&self, by: u32, index: u32) -> bool {
         let cost = |class: &PodClass, candidate: u32| {
             let at = class.preferences.binary_search_by_key(&candidate, |(of, _)| *of);
-            at.map_or(0, |at| class.preferences[at].1.micros())
+            (class.loss_on(candidate), at.map_or(0, |at| class.preferences[at].1.micros()))
         };
         let users =
             self.problem.classes.iter().filter(|class| class.candidates.binary_search(&index).is_ok());
-        users.into_iter().all(|class| cost(class, by) <= cost(class, index))
+        users.into_iter().all(|class| {
+            let ((risk, preferences), (worse_risk, worse_preferences)) =
+                (cost(class, by), cost(class, index));
+            risk <= worse_risk && preferences <= worse_preferences
+        })
     }
 }

@@ -27,7 +27,7 @@ fn clamp(micros: i128) -> i64 {
 
 /// Returns the risk and preference cost of one pod on a candidate.
 fn penalty(class: &PodClass, index: u32, candidate: &Candidate) -> i128 {
-    let risk = crate::problem::risk(class.at_risk, candidate.interruptions).micros();
+    let risk = crate::problem::risk(class.loss_on(index), candidate.interruptions).micros();
     let at = class.preferences.binary_search_by_key(&index, |(of, _)| *of);
     i128::from(risk) + i128::from(at.map_or(0, |at| class.preferences[at].1.micros()))
 }

@@ -136,7 +136,7 @@ fn charges(problem: &Problem, nodes: &[NewNodes]) -> Charges {
         for (class, pods) in &group.pods {
             let class = &problem.classes[*class as usize];
             let pods = u64::from(*pods) * u64::from(group.count);
-            charges.risk += risk(class.at_risk, offer.interruptions).times(pods);
+            charges.risk += risk(class.loss_on(group.candidate), offer.interruptions).times(pods);
             let disliked = class.preferences.binary_search_by_key(&group.candidate, |(index, _)| *index);
             if let Ok(at) = disliked {
                 charges.preferences += class.preferences[at].1.times(pods);

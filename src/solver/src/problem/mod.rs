@@ -93,9 +93,21 @@ pub struct PodClass {
     /// The loss from one interruption of one pod, in micro-dollars: the work since the last checkpoint and the restart time.
     #[serde(default)]
     pub at_risk: u64,
+    /// The loss on some candidates instead of [`Self::at_risk`], as ascending pairs (index, micro-dollars): a gang whose pods are on
+    /// many small nodes loses the work of all pods each time that one node is taken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at_risk_on: Vec<(u32, u64)>,
     /// The cost of moving one running pod of this class, spread over the hours for which the saving counts.
     #[serde(default)]
     pub disruption: UsdPerHour,
+}
+
+impl PodClass {
+    /// Returns the loss from one interruption of one pod on a candidate, in micro-dollars.
+    pub fn loss_on(&self, candidate: u32) -> u64 {
+        let at = self.at_risk_on.binary_search_by_key(&candidate, |(of, _)| *of);
+        at.map_or(self.at_risk, |at| self.at_risk_on[at].1)
+    }
 }
 
 /// A kind of node to buy: one offering of one pool.
@@ -119,7 +131,7 @@ pub struct Candidate {
     /// Its values of topologies, as ascending pairs (index into [`Problem::topologies`], index of the value).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub domains: Vec<(u32, u32)>,
-    /// The number of interruptions by the cloud in a million node-hours. Each pod on it costs [`PodClass::at_risk`] times
+    /// The number of interruptions by the cloud in a million node-hours. Each pod on it costs [`PodClass::loss_on`] times
     /// this per hour, see [`risk`].
     #[serde(default)]
     pub interruptions: u32,

@@ -138,7 +138,8 @@ impl Problem {
             let rule = "those that wait and those on removable nodes may be 4294967295 together";
             number(&class.name, "count", count, u32::try_from(count).is_ok(), rule)?;
             let mut each = dearest + price(&class.name, "disruption", class.disruption)?;
-            each += price(&class.name, "atRisk", risk(class.at_risk, interruptions))?;
+            let lost = class.at_risk_on.iter().map(|(_, lost)| *lost).fold(class.at_risk, u64::max);
+            each += price(&class.name, "atRisk", risk(lost, interruptions))?;
             let mut disliked = 0;
             for (_, cost) in &class.preferences {
                 disliked = disliked.max(price(&class.name, "preferences", *cost)?);
@@ -167,6 +168,8 @@ impl Problem {
         ascending(name, "port", class.ports.iter().copied(), usize::MAX)?;
         let disliked = class.preferences.iter().map(|(candidate, _)| *candidate);
         ascending(name, "preferred candidate", disliked, self.candidates.len())?;
+        let losing = class.at_risk_on.iter().map(|(candidate, _)| *candidate);
+        ascending(name, "candidate with a loss", losing, self.candidates.len())?;
         match class.gpu {
             Some(GpuRequest::Whole(count)) => {
                 number(name, "gpu.whole", count.into(), count > 0, "it must be at least 1")

@@ -41,7 +41,7 @@ impl Edits<'_> {
             let at = self.byte();
             if what.is_multiple_of(3) {
                 if let Some(class) = pick(&mut problem.classes, at) {
-                    match self.byte() % 14 {
+                    match self.byte() % 15 {
                         0 => class.count = self.small(),
                         1 => *entry(&mut class.requests, at) = self.large(),
                         2 => class.requests.fill(0),
@@ -58,6 +58,7 @@ impl Edits<'_> {
                         10 => class.disruption = UsdPerHour::from_micros(self.large()),
                         11 => class.priority = self.small() as i32,
                         12 => class.requests.push(self.large()),
+                        13 => class.at_risk_on.push((self.small(), self.large())),
                         _ => {
                             for (_, cost) in &mut class.preferences {
                                 *cost = UsdPerHour::from_micros(self.0.next().map_or(u64::MAX, |_| 1 << 62));

@@ -270,6 +270,7 @@ fn classes(bytes: &mut Bytes<'_>, mix: &Mix, existing: usize, made: &mut Problem
             value: if mix.values { bytes.pick(&[0, 0, 3, 10]) } else { 0 },
             preferences,
             at_risk: if mix.charges { bytes.pick(&[0, 0, 200_000, 1_000_000]) } else { 0 },
+            at_risk_on: Vec::new(),
             disruption: UsdPerHour::from_micros(if mix.removal {
                 bytes.pick(&[0, 10_000, 50_000])
             } else {

@@ -258,6 +258,13 @@ fn class(random: &mut Random, index: u64, problem: &Problem, rules: u32, left: &
     } else {
         Vec::new()
     };
+    let at_risk = if has(rule::RISK) && random.chance(60) { random.within(1, 2_000_000) } else { 0 };
+    let at_risk_on = if has(rule::RISK) && random.chance(30) {
+        let some = random.some(problem.candidates.len(), 50);
+        some.iter().map(|at| (*at, at_risk * random.within(1, 4) + 1)).collect()
+    } else {
+        Vec::new()
+    };
     PodClass {
         name: format!("class {index}"),
         requests,
@@ -270,7 +277,8 @@ fn class(random: &mut Random, index: u64, problem: &Problem, rules: u32, left: &
         ports: if has(rule::PORTS) && random.chance(25) { random.some(3, 40) } else { Vec::new() },
         value: if has(rule::VALUES) { random.within(0, 5) } else { 0 },
         preferences,
-        at_risk: if has(rule::RISK) && random.chance(60) { random.within(1, 2_000_000) } else { 0 },
+        at_risk,
+        at_risk_on,
         disruption: UsdPerHour::from_micros(if random.chance(50) { random.within(1, 5_000) } else { 0 }),
     }
 }

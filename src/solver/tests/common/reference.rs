@@ -247,7 +247,7 @@ impl Search<'_> {
             let offered = &self.problem.candidates[candidate as usize];
             for (count, class) in node.pods.iter().zip(&self.problem.classes) {
                 let disliked = class.preferences.iter().find(|(disliked, _)| *disliked == candidate);
-                let each = risk(class.at_risk, offered.interruptions).micros()
+                let each = risk(class.loss_on(candidate), offered.interruptions).micros()
                     + disliked.map_or(0, |(_, cost)| cost.micros());
                 cost += u64::from(*count) * each;
             }

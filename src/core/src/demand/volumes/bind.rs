@@ -50,6 +50,8 @@ pub(crate) struct Binder<'a> {
     contested: BTreeSet<&'a str>,
     /// Contested volumes that are assigned.
     given: BTreeSet<&'a str>,
+    /// The volumes of claims that are bound, but whose volume is not known ([`Binder::find_static`]).
+    fixed: BTreeMap<&'a ObjectKey, &'a Volume>,
 }
 
 impl<'a> Binder<'a> {
@@ -65,10 +67,54 @@ impl<'a> Binder<'a> {
             first: BTreeMap::new(),
             contested: BTreeSet::new(),
             given: BTreeSet::new(),
+            fixed: BTreeMap::new(),
         };
+        binder.find_static();
         binder.find_users();
         binder.find_contested(waiting);
         binder
+    }
+
+    /// Finds volumes for the claims of files that the volume controller will bind as soon as it sees them.
+    /// They want no StorageClass, so no pod decides where their volumes are. As in the controller, a volume
+    /// that is kept for a claim comes first, and then the smallest.
+    fn find_static(&mut self) {
+        let snapshot = self.snapshot;
+        let claims = snapshot.volume_claims.values().map(AsRef::as_ref);
+        let mut open: Vec<&'a VolumeClaim> =
+            claims.filter(|claim: &&'a VolumeClaim| claim.bound && claim.volume.is_none()).collect();
+        if open.is_empty() {
+            return;
+        }
+        open.sort_by(|a, b| a.key.cmp(&b.key));
+        let named = snapshot.volume_claims.values().filter_map(|claim| claim.volume.as_deref());
+        let mut taken: BTreeSet<&'a str> = named.collect();
+        for is_kept in [true, false] {
+            for claim in &open {
+                if self.fixed.contains_key(&claim.key) {
+                    continue;
+                }
+                let class = claim.class.as_deref().unwrap_or_default();
+                let is_free = |volume: &&'a Volume| {
+                    let is_for_it = if is_kept {
+                        volume.claim.as_ref() == Some(&claim.key)
+                    } else {
+                        volume.claim.is_none() && volume.available && suits(volume, claim, class)
+                    };
+                    is_for_it
+                        && !volume.deleting
+                        && !taken.contains(volume.name.as_str())
+                        && misfit(volume, claim).is_none()
+                };
+                let all = snapshot.volumes.values().map(AsRef::as_ref);
+                let mut free: Vec<&'a Volume> = all.filter(is_free).collect();
+                free.sort_by_key(|volume| (volume.shape.size, &volume.name));
+                if let Some(volume) = free.first() {
+                    taken.insert(&volume.name);
+                    self.fixed.insert(&claim.key, volume);
+                }
+            }
+        }
     }
 
     fn find_users(&mut self) {
@@ -167,12 +213,30 @@ impl<'a> Binder<'a> {
 
     fn bound(&self, claim: &VolumeClaim) -> Result<UsableVolume, VolumeWait> {
         let name = &claim.key.name;
-        let volume = claim.volume.as_deref().unwrap_or_default();
+        let fixed = self.fixed.get(&claim.key).map(|volume| volume.name.as_str());
+        let Some(volume) = claim.volume.as_deref().or(fixed) else {
+            return Err(pending(format!(
+                "waits until PersistentVolumeClaim `{name}`, which wants no StorageClass, is bound to a PersistentVolume without one; no free one that is there fits it"
+            )));
+        };
         let Some(found) = self.snapshot.volumes.get(volume).filter(|_| !claim.lost) else {
             return Err(unusable(format!(
                 "uses PersistentVolumeClaim `{name}`, but its PersistentVolume `{volume}` does not exist; restore the volume, or recreate the claim"
             )));
         };
+        // A claim of a file counts as bound before the volume controller has judged its volume.
+        if let Some(other) = found.claim.as_ref().filter(|other| **other != claim.key) {
+            return Err(pending(format!(
+                "waits until PersistentVolumeClaim `{name}` is bound to PersistentVolume `{volume}`, which is kept for claim {other}; name another volume"
+            )));
+        }
+        let has_other_class = claim.class.as_ref().is_some_and(|class| *class != found.class);
+        let misfit = misfit(found, claim).or_else(|| has_other_class.then_some("has another StorageClass"));
+        if let Some(misfit) = misfit.filter(|_| found.claim.is_none()) {
+            return Err(pending(format!(
+                "waits until PersistentVolumeClaim `{name}` is bound to PersistentVolume `{volume}`, which {misfit}; correct one of them"
+            )));
+        }
         Ok(UsableVolume {
             words: format!("PersistentVolumeClaim `{name}` (volume `{volume}`)"),
             topology: found.topology.clone(),
@@ -252,24 +316,38 @@ impl<'a> Binder<'a> {
 
     /// Returns the existing volumes that an unbound claim could be bound to, the smallest first.
     fn candidates(&self, claim: &VolumeClaim, class: &StorageClass) -> Vec<&'a Volume> {
-        let suits = |volume: &&'a Volume| {
+        let is_candidate = |volume: &&'a Volume| {
             let kept = volume.claim.as_ref() == Some(&claim.key);
             !volume.deleting
-                && volume.shape.size >= claim.shape.size
-                && volume.shape.block == claim.shape.block
-                && volume.shape.attributes_class == claim.shape.attributes_class
-                && (kept
-                    || (volume.claim.is_none()
-                        && volume.available
-                        && volume.class == class.name
-                        && claim.shape.access_modes.is_subset(&volume.shape.access_modes)
-                        && claim.selector.iter().all(|wanted| matches(wanted, &volume.labels))))
+                && misfit(volume, claim).is_none()
+                && (kept || (volume.claim.is_none() && volume.available && suits(volume, claim, &class.name)))
         };
         let all = self.snapshot.volumes.values().map(AsRef::as_ref);
-        let mut found: Vec<&Volume> = all.filter(suits).collect();
+        let mut found: Vec<&Volume> = all.filter(is_candidate).collect();
         found.sort_by_key(|volume| (volume.shape.size, &volume.name));
         found
     }
+}
+
+/// Says why a claim cannot be bound to a volume, not even to one that is kept for it; `None` if it can.
+fn misfit(volume: &Volume, claim: &VolumeClaim) -> Option<&'static str> {
+    let (has, wants) = (&volume.shape, &claim.shape);
+    if has.size < wants.size {
+        Some("is too small for it")
+    } else if has.block != wants.block {
+        Some("has another volumeMode")
+    } else if has.attributes_class != wants.attributes_class {
+        Some("has another volumeAttributesClassName")
+    } else {
+        None
+    }
+}
+
+/// Returns whether a claim that wants a volume of this StorageClass can choose this one.
+fn suits(volume: &Volume, claim: &VolumeClaim, class: &str) -> bool {
+    volume.class == class
+        && claim.shape.access_modes.is_subset(&volume.shape.access_modes)
+        && claim.selector.iter().all(|wanted| matches(wanted, &volume.labels))
 }
 
 /// Returns the places where a claim can get a volume, which is an existing candidate or a new volume of the class.

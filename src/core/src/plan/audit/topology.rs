@@ -14,6 +14,7 @@ use crate::model::{Claim, Pod, PodAffinityTerm, PodKey, PodSpec, Snapshot};
 use crate::rules;
 use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
+use crate::rules::selector_index::SelectorIndex;
 use crate::rules::spread::audit::{self, Planned};
 use crate::rules::spread::constraint::{CountsAlike, includes};
 use crate::supply::daemonsets::DaemonSets;
@@ -433,35 +434,50 @@ impl<'a> AuditedCluster<'a> {
     fn antis(&self) -> Vec<Violation> {
         let terms: BTreeSet<&PodAffinityTerm> =
             self.identities.iter().flat_map(|identity| &identity.spec.anti_affinity).collect();
-        let mut found = Vec::new();
-        for term in terms {
-            let owns: Vec<bool> =
-                self.identities.iter().map(|one| one.spec.anti_affinity.contains(term)).collect();
-            let subject: Vec<bool> = self.identities.iter().map(|one| rules::selects(term, *one)).collect();
-            let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-            for spot in &self.spots {
-                let Some(value) = spot.labels.label(&term.topology_key) else { continue };
-                let counts = counts.entry(value).or_default();
-                for (identity, (count, _)) in &spot.pods {
-                    counts.0 += if owns[*identity] { *count } else { 0 };
-                    counts.1 += if subject[*identity] { *count } else { 0 };
-                }
-            }
-            for newcomer in &self.newcomers {
-                let Some(value) = self.value(newcomer.spot, &term.topology_key) else { continue };
-                let (owners, subjects) = counts.get(value).copied().unwrap_or_default();
-                let (own, is_subject) = (owns[newcomer.identity], subject[newcomer.identity]);
-                let away = own && subjects > u64::from(is_subject);
-                let kept_away = is_subject && owners > u64::from(own);
-                if away || kept_away {
-                    let sentence = format!(
-                        "would be in {value} with a pod from which required pod anti-affinity over `{}` keeps it away",
-                        term.topology_key
-                    );
-                    found.push(Violation { pod: newcomer.pod.key.clone(), sentence });
+        let terms: Vec<&PodAffinityTerm> = terms.into_iter().collect();
+        let index = SelectorIndex::new(terms.iter().map(|term| term.selector.as_deref()));
+        // For each identity, the terms that it has and the terms that select it.
+        let own = |one: &Identity<'_>| -> BTreeSet<usize> {
+            one.spec.anti_affinity.iter().filter_map(|term| terms.binary_search(&term).ok()).collect()
+        };
+        let about = |one: &Identity<'_>| -> BTreeSet<usize> {
+            let candidates = index.candidates(one.labels).into_iter();
+            candidates.filter(|at| rules::selects(terms[*at], *one)).collect()
+        };
+        let of: Vec<(BTreeSet<usize>, BTreeSet<usize>)> =
+            self.identities.iter().map(|one| (own(one), about(one))).collect();
+        // For each term and domain, the pods that have the term and the pods that it selects.
+        let mut counts: BTreeMap<(usize, &str), (u64, u64)> = BTreeMap::new();
+        for spot in &self.spots {
+            for (identity, (count, _)) in &spot.pods {
+                let (own, about) = &of[*identity];
+                for term in own.union(about) {
+                    let Some(value) = spot.labels.label(&terms[*term].topology_key) else { continue };
+                    let counts = counts.entry((*term, value)).or_default();
+                    counts.0 += if own.contains(term) { *count } else { 0 };
+                    counts.1 += if about.contains(term) { *count } else { 0 };
                 }
             }
         }
-        found
+        let mut found = Vec::new();
+        for newcomer in &self.newcomers {
+            let (own, about) = &of[newcomer.identity];
+            for term in own.union(about) {
+                let key = &terms[*term].topology_key;
+                let Some(value) = self.value(newcomer.spot, key) else { continue };
+                let (owners, subjects) = counts.get(&(*term, value)).copied().unwrap_or_default();
+                let (is_owner, is_subject) = (own.contains(term), about.contains(term));
+                let away = is_owner && subjects > u64::from(is_subject);
+                let kept_away = is_subject && owners > u64::from(is_owner);
+                if away || kept_away {
+                    let sentence = format!(
+                        "would be in {value} with a pod from which required pod anti-affinity over `{key}` keeps it away"
+                    );
+                    found.push((*term, Violation { pod: newcomer.pod.key.clone(), sentence }));
+                }
+            }
+        }
+        found.sort_by_key(|(term, _)| *term);
+        found.into_iter().map(|(_, violation)| violation).collect()
     }
 }

@@ -7,8 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{MigModel, ResourceList};
 
-use crate::model::Sharing;
-use crate::model::{Pod, PodKey, PodSpec};
+use crate::model::{PlanOptions, Pod, PodKey, PodSpec};
 use crate::plan::pack::horizon::Horizons;
 use crate::plan::pending::PendingPod;
 use crate::plan::place::preferences::kept::PreferenceChoice;
@@ -17,6 +16,7 @@ use crate::rules::colocation::Colocation;
 use crate::rules::gpus;
 use crate::rules::gpus::GpuNeed;
 use crate::rules::pin::Pin;
+use crate::supply::interruption_risk::{Loss, Losses};
 
 /// Pods with equal specs, colocation profiles and priority.
 #[derive(Clone, Debug)]
@@ -39,6 +39,8 @@ pub(crate) struct PodClass<'a> {
     pub pods: Vec<&'a Pod>,
     /// Pods that are bundled with the only one in `pods`. Their requests are included in `requests`.
     pub with: &'a [&'a Pod],
+    /// The loss of one interruption for a pod and the pods bundled with it.
+    pub loss: Loss,
 }
 
 impl PodClass<'_> {
@@ -56,16 +58,17 @@ pub(crate) struct PodClasses<'a> {
     pub signatures: Vec<(&'a PodSpec, &'a Pin)>,
 }
 
-/// The key of a class: priority, spec, profile, pin, preferences, group of lives, and the pod itself if it leads a bundle.
-type Like<'a> = (Reverse<i32>, &'a PodSpec, usize, &'a Pin, &'a [Pin], usize, Option<&'a PodKey>);
+/// The key of a class: priority, spec, profile, pin, preferences, group of lives, loss of the gang, and the pod itself if it leads a
+/// bundle.
+type Like<'a> = (Reverse<i32>, &'a PodSpec, usize, &'a Pin, &'a [Pin], usize, u64, Option<&'a PodKey>);
 
 /// Groups pods into classes, in an order that depends only on the pods.
 pub(crate) fn group<'a>(
     pending: &[PendingPod<'a>],
     (assigned, chosen): (&'a Assigned<'_>, &'a PreferenceChoice<'_>),
     colocation: &mut Cow<'_, Colocation<'a>>,
-    horizons: &Horizons,
-    sharing: Sharing,
+    (horizons, losses): (&Horizons, &Losses),
+    options: &PlanOptions,
     models: &[&MigModel],
 ) -> PodClasses<'a> {
     let follows: BTreeSet<&PodKey> = assigned.bundles.values().flatten().map(|pod| &pod.key).collect();
@@ -78,13 +81,14 @@ pub(crate) fn group<'a>(
         // A bundle lives as long as its longest pod.
         let with = assigned.with(key).iter().map(|pod| horizons.of(&pod.key));
         let horizon = with.fold(horizons.of(key), usize::max);
-        let key =
-            (Reverse(want.pod.priority), &want.pod.spec, colocation.of(key), pin, levels, horizon, leads);
+        let gang = losses.of(options, want.pod).gang();
+        let profile = colocation.of(key);
+        let key = (Reverse(want.pod.priority), &want.pod.spec, profile, pin, levels, horizon, gang, leads);
         groups.entry(key).or_default().push(want.pod);
     }
     let mut known: BTreeMap<Signature<'a>, usize> = BTreeMap::new();
     let mut classes = PodClasses::default();
-    for ((_, _, mut profile, pin, levels, horizon, leads), mut pods) in groups {
+    for ((_, _, mut profile, pin, levels, horizon, _, leads), mut pods) in groups {
         let spec = &pods[0].spec;
         let mut number = |pin| {
             *known.entry(signature(spec, pin)).or_insert_with(|| {
@@ -95,16 +99,18 @@ pub(crate) fn group<'a>(
         let signature = number(pin);
         let preferred = levels.iter().map(number).collect();
         pods.sort_by(|a, b| (a.created, &a.key).cmp(&(b.created, &b.key)));
-        let (mut requests, gpu_need) = gpus::wanted(sharing, models, spec);
+        let (mut requests, gpu_need) = gpus::wanted(options.sharing, models, spec);
         let with = leads.map_or(&[][..], |leader| assigned.with(leader));
         for pod in with {
-            requests.add(&gpus::wanted(sharing, models, &pod.spec).0);
+            requests.add(&gpus::wanted(options.sharing, models, &pod.spec).0);
         }
         if !with.is_empty() {
             let profiles = with.iter().map(|pod| colocation.of(&pod.key)).chain([profile]).collect();
             profile = colocation.to_mut().together(profiles);
         }
         let priority = pods[0].priority;
+        let loss = with.iter().map(|pod| losses.of(options, pod));
+        let loss = loss.fold(losses.of(options, pods[0]), Loss::with);
         classes.classes.push(PodClass {
             spec,
             requests,
@@ -116,6 +122,7 @@ pub(crate) fn group<'a>(
             preferred,
             pods,
             with,
+            loss,
         });
     }
     classes

@@ -1,6 +1,5 @@
 //! Packing: groups pods into classes, and calls the solver to pack them onto existing and new nodes.
 
-pub(crate) mod class_risk;
 pub(crate) mod classes;
 pub(crate) mod horizon;
 pub(crate) mod layout;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use poolwright_catalog::ResourceName;
+use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::{domains, labels};
 
 use crate::model::{Operator, PodSpec, PoolName, Requirement};
@@ -44,6 +45,12 @@ pub(crate) struct Want<'a> {
     pub key: &'a str,
     words: String,
     pub requirement: Requirement,
+}
+
+impl Want<'_> {
+    fn in_words(&self) -> String {
+        format!("`{}` ({})", self.key, self.words)
+    }
 }
 
 /// Returns the alternatives that the pod's node selector and node affinity leave, each a list of requirements.
@@ -140,46 +147,107 @@ pub(crate) fn labels_miss(
         );
         return (words, false);
     }
-    let has: BTreeSet<String> = pool
-        .offers
-        .iter()
-        .filter_map(|offer| supply.labels(at, offer.offering).label(want.key).map(str::to_owned))
-        .collect();
+    let has = values(want.key, at, supply);
     if let Some((gpus, want)) = lacking_model(spec, first, at, supply) {
         let allowed = if has.is_empty() { "no GPUs".to_owned() } else { format!("only {}", list(has)) };
         let words =
             format!("needs {gpus} x {} in one node; pool `{name}` allows {allowed}{widen}", want.words);
         return (words, true);
     }
+    // The other requirements that nothing in the pool meets: a change for the first alone would not help.
+    let others = first.iter().filter(|other| other.key != want.key && !met(other, at, supply));
     if has.is_empty() {
-        let hint = match wider {
+        let hint_of = |key: &str| match wider {
             Some(kind) => format!("widen the pool's requirements so that it may buy {kind}"),
-            None => hint(want.key),
+            None => hint(key),
         };
+        let hint = hint_of(want.key);
+        let (alike, others): (Vec<&Want<'_>>, Vec<&Want<'_>>) =
+            others.partition(|other| hint_of(other.key) == hint && values(other.key, at, supply).is_empty());
+        let labels: Vec<String> = [want].into_iter().chain(alike).map(Want::in_words).collect();
+        let (label, it) = if labels.len() == 1 { ("label", "it") } else { ("labels", "them") };
+        let hint = if hint == ADD_IT && labels.len() > 1 { ADD_THEM.to_owned() } else { hint };
         let words = format!(
-            "wants label `{}` ({}); nodes of pool `{name}` do not have it: {hint}",
-            want.key, want.words
+            "wants {label} {}; nodes of pool `{name}` do not have {it}: {hint}{}",
+            labels.join(", "),
+            too(&others)
         );
         return (words, wider.is_some());
     }
-    let words = format!("wants `{}` {}; pool `{name}` has only {}{widen}", want.key, want.words, list(has));
+    let others: Vec<&Want<'_>> = others.collect();
+    let meant = has.iter().find(|value| value.eq_ignore_ascii_case(&want.words));
+    let meant = meant.map_or_else(String::new, |value| format!("; did you mean `{value}`?"));
+    let words = format!(
+        "wants `{}` {}; pool `{name}` has only {}{meant}{widen}{}",
+        want.key,
+        want.words,
+        in_order(has),
+        too(&others)
+    );
     (words, wider.is_some())
 }
+
+/// Returns the values that the offerings of a pool have for a label.
+fn values(key: &str, at: usize, supply: &Supply<'_>) -> BTreeSet<String> {
+    let of = |offer: &PoolOffering| supply.labels(at, offer.offering).label(key).map(str::to_owned);
+    supply.pools[at].offers.iter().filter_map(of).collect()
+}
+
+/// Names further requirements that the pool does not meet.
+fn too(others: &[&Want<'_>]) -> String {
+    let others: Vec<String> = others.iter().map(|want| want.in_words()).collect();
+    if others.is_empty() {
+        String::new()
+    } else {
+        format!("; the pool does not meet {} either", others.join(", "))
+    }
+}
+
+/// Lists values, numbers by size and with a change that helps.
+fn in_order(values: BTreeSet<String>) -> String {
+    let mut numbers: Vec<u64> = values.iter().filter_map(|value| value.parse().ok()).collect();
+    if numbers.len() < values.len() {
+        return list(values);
+    }
+    numbers.sort_unstable();
+    let numbers = list(numbers.iter().map(ToString::to_string));
+    format!("{numbers}; ask for one of them, or for a range with Gt and Lt in a node affinity")
+}
+
+/// Says how the values of a label differ from those of the label that it replaces, if they do.
+fn value_of(ours: &str) -> &'static str {
+    if [labels::INSTANCE_CPU, labels::INSTANCE_MEMORY].contains(&ours) {
+        " with another value, because it counts what pods may use; `poolwright convert` translates it"
+    } else {
+        ""
+    }
+}
+
+/// The change for a label of the user's own.
+const ADD_IT: &str = "add it to spec.template.metadata.labels if its nodes will have it";
+/// The same for several labels.
+const ADD_THEM: &str = "add them to spec.template.metadata.labels if its nodes will have them";
 
 /// Returns a change that helps with a label that no node of a pool would have, whatever the pool buys.
 fn hint(key: &str) -> String {
     if labels::DECIDED_BY_OFFERING.contains(&key) {
         return "no offering of its node class that fits has it".to_owned();
     }
+    if key == NODEPOOL_LABEL {
+        return "name a NodePool that exists".to_owned();
+    }
     // Such a label on a pool's template would claim what another program decides.
     if let Some(ours) = domains::counterpart(key) {
-        return format!("another program sets it, on its own nodes; select by `{ours}` instead");
+        return format!(
+            "another program sets it, on its own nodes; select by `{ours}` instead{}",
+            value_of(ours)
+        );
     }
     if domains::is_karpenters(key) || domains::is_foreign(key) {
         return "another autoscaler or cloud sets it, on its own nodes; select by the labels of docs/nodepool.md instead"
             .to_owned();
     }
-    "add it to spec.template.metadata.labels if its nodes will have it".to_owned()
+    ADD_IT.to_owned()
 }
 
 /// Returns the message for a pool that has offerings for each requirement, but no offering for all of them.
@@ -199,8 +267,14 @@ pub(crate) fn label_change(key: &str, pool: &PoolName) -> String {
     if labels::DECIDED_BY_OFFERING.contains(&key) {
         return format!("relax the rule on `{key}`");
     }
+    if key == NODEPOOL_LABEL {
+        return format!("select `{key}={pool}`");
+    }
+    if key == rules::NODE_NAME_FIELD || key == labels::HOSTNAME {
+        return format!("select nodes by another label than `{key}`, because a new node has another name");
+    }
     if let Some(ours) = domains::counterpart(key) {
-        return format!("select by `{ours}` instead of `{key}`");
+        return format!("select by `{ours}` instead of `{key}`{}", value_of(ours));
     }
     if domains::is_karpenters(key) || domains::is_foreign(key) {
         return format!("select by the labels of docs/nodepool.md instead of `{key}`");

@@ -222,8 +222,14 @@ fn no_gpu(
 
 fn no_pool(supply: &Supply<'_>, snapshot: &Snapshot) -> String {
     unusable(supply, |_| true).unwrap_or_else(|| {
+        let fixed = snapshot.pools.values().find(|pool| pool.replicas.is_some() && !pool.deleting);
         if snapshot.pools.is_empty() {
             "no NodePool exists; create one".to_owned()
+        } else if let Some(pool) = fixed {
+            format!(
+                "no NodePool buys nodes for waiting pods, because `replicas` sets how many nodes pool `{}` has; raise it, or create a NodePool without `replicas`",
+                pool.name
+            )
         } else {
             "every NodePool is being deleted; create another".to_owned()
         }

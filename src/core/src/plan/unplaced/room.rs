@@ -109,7 +109,7 @@ fn of_node_class(
     if resource.as_str() == ResourceName::EPHEMERAL_STORAGE {
         let most = format::quantity(resource, most);
         return Some(format!(
-            "nodes have at most {most} as {class} sets their disks; give them more space there, or ask for less"
+            "nodes of {class} have at most {most}; give them more space if it sets their disks, or ask for less"
         ));
     }
     // Extended resources of devices that a node class can attach.

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::PodSpec;
+use crate::model::{NodeSelectorTerm, PodSpec, Requirement};
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::inputs::{UnplacedInputs, list};
 use crate::rules;
 use crate::rules::Rejection;
 use crate::rules::labels::Labels;
 use crate::supply::offerings::PoolOffering;
+use poolwright_terms::labels::HOSTNAME;
 
 /// Returns the message if the pods' own rules match, but a volume cannot be used.
 pub(crate) fn miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: usize) -> Option<String> {
@@ -36,6 +37,16 @@ pub(crate) fn miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: us
             term.requirements.iter().map(|requirement| format!("`{requirement}`")).collect();
         all.join(" and ")
     });
+    let all = alternatives.collect::<Vec<_>>().join(" or ");
+    let names_host = |term: &NodeSelectorTerm| {
+        let key = |one: &Requirement| one.key == HOSTNAME || one.key == rules::NODE_NAME_FIELD;
+        term.requirements.iter().any(key)
+    };
+    if terms.iter().all(names_host) {
+        return Some(format!(
+            "{words} is usable only on nodes with {all}, and no new node has that name; bring that node back, or recreate the volume"
+        ));
+    }
     let has = match rules::check_affinity(Some(terms), &supply.labels(at, first.offering)) {
         Err(Rejection::Affinity { requirement: Some(failed), .. }) => {
             let values: BTreeSet<String> = admitted
@@ -47,7 +58,6 @@ pub(crate) fn miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: us
         _ => "none of them".to_owned(),
     };
     Some(format!(
-        "{words} is usable only on nodes with {}, but offerings of pool `{name}` that it may use have {has}; widen the pool's requirements, or recreate the volume elsewhere",
-        alternatives.collect::<Vec<_>>().join(" or ")
+        "{words} is usable only on nodes with {all}, but offerings of pool `{name}` that it may use have {has}; widen the pool's requirements, or recreate the volume elsewhere"
     ))
 }

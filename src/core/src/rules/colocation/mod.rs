@@ -19,6 +19,7 @@ use crate::model::{
 };
 use crate::rules::colocation::present::UNLIMITED;
 use crate::rules::identity::Identity;
+use crate::rules::selector_index::SelectorIndex;
 use crate::rules::spread::hosts::HostSpread;
 use crate::rules::{identity, ports};
 
@@ -66,6 +67,28 @@ pub(crate) struct MatchingRules {
     counted: Vec<usize>,
 }
 
+/// The rules about other pods, by the labels that they look for.
+struct RuleIndex<'a> {
+    /// The anti-affinity terms.
+    by_number: Vec<&'a PodAffinityTerm>,
+    terms: SelectorIndex<'a>,
+    spreads: SelectorIndex<'a>,
+}
+
+impl<'a> RuleIndex<'a> {
+    fn new(terms: &BTreeMap<&'a PodAffinityTerm, usize>, spreads: &[HostSpread<'a>]) -> Self {
+        let mut by_number: Vec<(usize, &'a PodAffinityTerm)> =
+            terms.iter().map(|(term, at)| (*at, *term)).collect();
+        by_number.sort_by_key(|(at, _)| *at);
+        let by_number: Vec<&'a PodAffinityTerm> = by_number.into_iter().map(|(_, term)| term).collect();
+        Self {
+            terms: SelectorIndex::new(by_number.iter().map(|term| term.selector.as_deref())),
+            spreads: SelectorIndex::new(spreads.iter().map(HostSpread::selector)),
+            by_number,
+        }
+    }
+}
+
 impl<'a> Colocation<'a> {
     pub fn new(snapshot: &'a Snapshot) -> Self {
         // Bound pods with equal traits are treated as one pod.
@@ -100,6 +123,7 @@ impl<'a> Colocation<'a> {
                 colocation.spreads[at].add_owner(&pod.spec);
             }
         }
+        let rules = RuleIndex::new(&terms, &colocation.spreads);
         let mut shapes: BTreeMap<Shape<'a>, usize> = BTreeMap::new();
         let mut said: BTreeMap<Named<'a>, MatchingRules> = BTreeMap::new();
         colocation.profiles.push(ColocationProfile::default());
@@ -107,7 +131,7 @@ impl<'a> Colocation<'a> {
             let identity = Identity::of_pod(pod, namespaces);
             let about = said
                 .entry((identity.namespace, identity.labels))
-                .or_insert_with(|| colocation.said_about(&terms, identity));
+                .or_insert_with(|| colocation.said_about(&rules, identity));
             let staying = colocation.profile(&terms, &mut shapes, identity, Vec::new(), about);
             // A terminating pod excludes others until it has ended, but no longer counts for spread (`countPodsMatchSelector`).
             let gone = MatchingRules { about: about.about.clone(), counted: Vec::new() };
@@ -120,7 +144,7 @@ impl<'a> Colocation<'a> {
             let identity = Identity::of_pod(pod, namespaces);
             let about = said
                 .entry((identity.namespace, identity.labels))
-                .or_insert_with(|| colocation.said_about(&terms, identity));
+                .or_insert_with(|| colocation.said_about(&rules, identity));
             let leaving = pod.deleting_since.is_some() && !about.counted.is_empty();
             let gone = leaving.then(|| MatchingRules { about: about.about.clone(), counted: Vec::new() });
             let about = gone.as_ref().unwrap_or(about);
@@ -131,7 +155,7 @@ impl<'a> Colocation<'a> {
         }
         for set in snapshot.daemonsets.values() {
             let set_identity = Identity::of_daemonset(set, namespaces);
-            let about = colocation.said_about(&terms, set_identity);
+            let about = colocation.said_about(&rules, set_identity);
             let profile = colocation.profile(&terms, &mut shapes, set_identity, Vec::new(), &about);
             if profile > 0 {
                 colocation.daemonsets.insert(&set.key, profile);
@@ -152,12 +176,11 @@ impl<'a> Colocation<'a> {
         colocation
     }
 
-    fn said_about(&self, terms: &BTreeMap<&'a PodAffinityTerm, usize>, pod: Identity<'_>) -> MatchingRules {
-        let mut about: Vec<usize> =
-            terms.iter().filter(|(term, _)| identity::selects(term, pod)).map(|(_, at)| *at).collect();
-        about.sort_unstable();
-        let counts = |at: &usize| self.spreads[*at].counts(pod);
-        MatchingRules { about, counted: (0..self.spreads.len()).filter(counts).collect() }
+    fn said_about(&self, rules: &RuleIndex<'a>, pod: Identity<'_>) -> MatchingRules {
+        let about = rules.terms.candidates(pod.labels).into_iter();
+        let about = about.filter(|at| identity::selects(rules.by_number[*at], pod)).collect();
+        let counted = rules.spreads.candidates(pod.labels).into_iter();
+        MatchingRules { about, counted: counted.filter(|at| self.spreads[*at].counts(pod)).collect() }
     }
 
     fn profile(

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_terms::Taint;
 use poolwright_terms::labels::HOSTNAME;
 
-use crate::model::{PodSpec, TopologySpreadConstraint};
+use crate::model::{PodSpec, Requirement, TopologySpreadConstraint};
 use crate::rules::colocation::present::{Present, UNLIMITED};
 use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
@@ -51,6 +51,11 @@ pub(crate) struct HostToBuy<'s> {
 }
 
 impl<'a> HostSpread<'a> {
+    /// Returns the selector of the pods that it counts.
+    pub fn selector(&self) -> Option<&'a [Requirement]> {
+        self.rule.selector.as_deref()
+    }
+
     pub fn new(namespace: &'a str, rule: &'a TopologySpreadConstraint) -> Self {
         let (weights, owned_by) = (BTreeMap::new(), BTreeSet::new());
         Self { rule, namespace, owners: Vec::new(), weights, owned_by, least: 0 }

@@ -1,7 +1,7 @@
 //! Baselines over time: the cost of simpler methods for the same pods, at the same prices and with the same delays.
 //!
 //! The pods and the types that admit them come from core, as for the lower bound. Only resources, labels and tolerations count:
-//! no rules between pods, no volumes, no DaemonSets, no limits of pools. A pod takes its room as soon as it is placed.
+//! no rules between pods, no volumes, no limits of pools. New nodes have room for the DaemonSets that run on them. A pod takes its room as soon as it is placed.
 
 mod consolidate;
 mod karpenter;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use poolwright_catalog::{Catalogue, Usd};
-use poolwright_core::{Lives, Pod, Pool, PoolLimits};
+use poolwright_core::{DaemonSet, Lives, Pod, Pool, PoolLimits};
 use poolwright_terms::NodeClassRef;
 
 use super::bound::{bare, question_of};
@@ -102,6 +102,8 @@ pub struct Setting<'a> {
     pub arrivals: &'a [Arrival],
     /// The pools.
     pub pools: &'a [Pool],
+    /// The DaemonSets, whose pods take room on new nodes.
+    pub daemonsets: &'a [DaemonSet],
     /// The catalogue of each node class.
     pub sold: &'a BTreeMap<NodeClassRef, Arc<Catalogue>>,
     /// What is known about durations at the beginning.
@@ -115,7 +117,9 @@ pub struct Setting<'a> {
 /// Plays every method.
 pub fn play(setting: &Setting<'_>) -> Vec<Baseline> {
     let pods = setting.arrivals.iter().map(|arrival| &arrival.pod).enumerate();
-    let Some((problem, classes)) = question_of(pods, setting.pools, setting.sold) else { return Vec::new() };
+    let Some((problem, classes)) = question_of(pods, setting.pools, setting.daemonsets, setting.sold) else {
+        return Vec::new();
+    };
     let market = Market::new(&problem, setting.pools);
     Method::ALL.map(|method| World::new(method, &market, &classes, setting).play()).into()
 }

@@ -53,6 +53,7 @@ fn play(method: Method, market: &Market, pods: &[(usize, u32, u32)], lives: &Liv
     let setting = Setting {
         arrivals: &arrivals,
         pools: &[],
+        daemonsets: &[],
         sold: &BTreeMap::new(),
         lives,
         delays: &AtOnce,

@@ -91,6 +91,16 @@ fn risk_and_preferences_are_charged_by_the_pod() {
 }
 
 #[test]
+fn a_loss_on_one_candidate_counts_instead_of_the_loss_elsewhere() {
+    let (mut problem, mut solution) = charged();
+    problem.classes[0].at_risk_on = vec![(0, 5_000_000)];
+    assert_eq!((problem.classes[0].loss_on(0), problem.classes[0].loss_on(7)), (5_000_000, 2_500_000));
+    solution.charges.risk = usd(50);
+    let got = spoilt((problem, solution), |_, solution| solution.charges.risk = usd(26));
+    assert_eq!(got, ["the plan says it is charged 0.000026 USD/h for risk, but it is 0.00005 USD/h"]);
+}
+
+#[test]
 fn the_bound_may_reach_the_charges_too_but_not_pass_them() {
     let got = spoilt(charged(), |_, solution| solution.bound = usd(241));
     assert_eq!(got, ["the plan's lower bound of 0.000241 USD/h is above its cost of 0.00024 USD/h"]);

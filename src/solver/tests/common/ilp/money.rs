@@ -88,7 +88,8 @@ fn charges(problem: &Problem, hosts: &Hosts) -> (Vec<(Variable, i64)>, u64) {
         for (class, count) in host.counts() {
             let class = &problem.classes[class];
             let disliked = class.preferences.iter().filter(|(of, _)| *of as usize == candidate);
-            let each = risk(class.at_risk, problem.candidates[candidate].interruptions).micros()
+            let each = risk(class.loss_on(candidate as u32), problem.candidates[candidate].interruptions)
+                .micros()
                 + disliked.map(|(_, cost)| cost.micros()).sum::<u64>();
             charges.push((count.pods, each as i64));
         }

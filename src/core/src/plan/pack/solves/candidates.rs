@@ -194,8 +194,9 @@ pub(crate) fn candidates(
             let choices = choices(inputs, index, offer);
             let forms = forms(kind).iter().flat_map(|form| choices.iter().map(move |choice| (*form, choice)));
             // The layout of a GPU is for one instance type, so it leaves no choice.
+            let leaves_choice = !inputs.unlistable.contains(&(index, offer.offering));
             let possible = |(form, choice): &(GpuForm, &Choice)| {
-                *form == GpuForm::Whole || !matches!(choice, Choice::Required { .. })
+                (*form == GpuForm::Whole && leaves_choice) || !matches!(choice, Choice::Required { .. })
             };
             for (form, choice) in forms.filter(possible) {
                 let key = CandidateKey {

@@ -1,5 +1,7 @@
 //! The inputs of the solver calls.
 
+use std::collections::BTreeSet;
+
 use crate::model::PlanOptions;
 use crate::plan::pack::classes::PodClasses;
 use crate::plan::pack::horizon::Horizons;
@@ -13,6 +15,8 @@ pub(crate) struct SolveInputs<'s, 'a> {
     pub colocation: &'s Colocation<'a>,
     pub horizons: &'s Horizons,
     pub options: &'s PlanOptions,
+    /// Offerings that leave no choice within the limits, as indices of the pool and of the offering.
+    pub unlistable: &'s BTreeSet<(usize, usize)>,
 }
 
 /// Existing nodes, in the solver's numbering.

@@ -22,11 +22,11 @@ use poolwright_solver::{BitSet, Proof, Solution, StopSignal};
 
 use crate::model::Pod;
 use crate::model::plan::{Baselines, CommitmentUse, PlannedGpu, Solve};
+use crate::plan::pack::layout;
 use crate::plan::pack::room_lives::RoomLife;
 use crate::plan::pack::solves::candidates::{Choice, Fits, NodeCandidate, candidates};
 use crate::plan::pack::solves::columns::{Columns, Source, Sources};
 use crate::plan::pack::solves::inputs::{ExistingNodes, Steps};
-use crate::plan::pack::{class_risk, layout};
 use crate::plan::place::topology::Assigned;
 use crate::rules;
 use crate::rules::colocation::{Present, join};
@@ -215,7 +215,7 @@ pub(crate) fn run<'a>(
     let on_new = run.outcome.new.iter().filter(known).flat_map(|node| node.content.keys().copied());
     for class in on_new.collect::<BTreeSet<usize>>() {
         let weights: BTreeSet<u32> = tiers[class].iter().map(|(_, weight)| *weight).collect();
-        let loses = class_risk::of_class(inputs.options, &classes.classes[class]) > 0;
+        let loses = !classes.classes[class].loss.is_zero();
         let is_risky = |at: &usize| priced[*at].is_reclaimed || (loses && priced[*at].interruptions > 0);
         run.outcome.by_weight |= weights.len() > 1;
         run.outcome.by_risk |= holding[class].iter().any(|(_, homes)| homes.iter().any(is_risky));

@@ -9,7 +9,6 @@ use poolwright_solver::problem::risk;
 
 use crate::model::Pod;
 use crate::model::plan::{Baseline, Baselines, CommitmentUse};
-use crate::plan::pack::class_risk::of_class;
 use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::candidates::NodeCandidate;
 use crate::plan::pack::solves::columns::{Columns, Source, Sources};
@@ -108,7 +107,8 @@ impl<'a> Run<'_, '_, 'a, '_> {
                 over_time += horizons.of_new(candidate.price, pool, longest);
                 for (class, count) in &node.pods {
                     let class = &self.inputs.classes.classes[classes[*class as usize]];
-                    let loses = of_class(self.inputs.options, class);
+                    let supply = self.inputs.supply;
+                    let loses = class.loss.on(supply.instance_type(candidate.pool, candidate.offer.offering));
                     sum.risk += risk(loses, candidate.interruptions).times(u64::from(*count));
                     over_time += risk(loses, rate).times(u64::from(*count));
                 }

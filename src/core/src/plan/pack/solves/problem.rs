@@ -1,6 +1,5 @@
 //! Builds the solver's problem.
 
-use crate::plan::pack::class_risk::of_class;
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
@@ -16,6 +15,7 @@ use crate::plan::pack::solves::flexible::FlexibleRules;
 use crate::plan::pack::solves::inputs::ExistingNodes;
 use crate::rules::gpus;
 use crate::rules::gpus::GpuNeed;
+use crate::supply::interruption_risk::Loss;
 
 /// The prefix of resources that represent spread constraints.
 const SPREAD: &str = "poolwright.dev/spread-";
@@ -39,6 +39,24 @@ impl Run<'_, '_, '_, '_> {
                 horizons.of_existing(room.price, &room.ends, column.horizon)
             }),
         }
+    }
+
+    /// Returns the loss of a pod on the columns where it is not the pod's own, as pairs (index of the column, micro-dollars).
+    fn losses(
+        &self,
+        candidates: &[NodeCandidate],
+        columns: &Columns,
+        homes: &[u32],
+        loss: Loss,
+    ) -> Vec<(u32, u64)> {
+        let supply = self.inputs.supply;
+        let on = |home: &u32| {
+            let Source::New(at) = columns.all[*home as usize].source else { return None };
+            let candidate = &candidates[at];
+            let lost = loss.on(supply.instance_type(candidate.pool, candidate.offer.offering));
+            (candidate.interruptions > 0 && lost != loss.own()).then_some((*home, lost))
+        };
+        homes.iter().filter_map(on).collect()
     }
 
     pub(crate) fn problem(
@@ -99,7 +117,8 @@ impl Run<'_, '_, '_, '_> {
                     candidates: homes.clone(),
                     existing: homes_there.get(at).cloned().unwrap_or_default(),
                     gpu: all[*class].gpu_need.as_ref().and_then(GpuNeed::request),
-                    at_risk: of_class(self.inputs.options, &all[*class]),
+                    at_risk: all[*class].loss.own(),
+                    at_risk_on: self.losses(candidates, columns, homes, all[*class].loss),
                     ..PodClass::default()
                 })
                 .collect(),

@@ -26,6 +26,9 @@ pub(crate) struct Lessons {
     pub first: BTreeSet<PodKey>,
     /// Incomplete gangs, by PodGroup, with the reason.
     pub gangs_left_out: BTreeMap<ObjectKey, String>,
+    /// Offerings whose alternatives are beyond a limit, so that a claim would not leave the choice that `minValues` asks for. Each is
+    /// an index of a pool in the supply, and an index of an offering.
+    pub unlistable: BTreeSet<(usize, usize)>,
 }
 
 impl Lessons {

@@ -23,7 +23,7 @@ pub(crate) fn refused(
     };
     match *first {
         Refusal::NoLabel(key) if relations.keys[key] == HOSTNAME => {
-            "must share a node with other pods (required pod affinity), but no available offering fits all of them; let a pool buy larger nodes, or change the rule".to_owned()
+            "must share a node with other pods (required pod affinity), but neither their node nor an available offering has room for all of them; free room on that node, let a pool buy larger nodes if none of them runs yet, or change the rule".to_owned()
         }
         Refusal::NoLabel(key) => format!(
             "must be on a node with the label `{}`, but no node or offering that fits it has this label; add the label to a pool's template, or change the rule",

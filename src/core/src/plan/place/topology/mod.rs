@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use poolwright_catalog::{MigModel, ResourceList, ResourceName};
-use poolwright_terms::labels::HOSTNAME;
+use poolwright_terms::labels::{CAPACITY_TYPE, HOSTNAME};
 
 use crate::model::{NodeSelectorTerm, Operator, Pod, PodKey, PodSpec, Requirement, Toleration};
 use crate::plan::pending::PendingPod;
@@ -185,10 +185,14 @@ impl<'s, 'a> Assignment<'s, 'a> {
             let mut cost = |cell: &usize| place_prices.cost(*cell, &requests, self.inputs.supply);
             let costs: Vec<u128> = cells.iter().map(&mut cost).collect();
             let most = costs.iter().min().map_or(0, |least| least.saturating_mul(DEARER));
-            for (cell, _) in cells.iter().zip(&costs).filter(|(_, cost)| **cost <= most) {
+            for (cell, cost) in cells.iter().zip(&costs) {
                 for at in &kind.spreads {
                     let key = relations.spreads[*at].key;
-                    self.tally.open(*at, self.layouts[keys].cells[*cell][key]);
+                    // Who spreads over capacity types wants nodes of each, and knows that on-demand costs more.
+                    let is_wanted = relations.keys[key] == CAPACITY_TYPE && *cost < u128::MAX;
+                    if *cost <= most || is_wanted {
+                        self.tally.open(*at, self.layouts[keys].cells[*cell][key]);
+                    }
                 }
             }
         }

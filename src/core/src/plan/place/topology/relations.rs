@@ -10,6 +10,7 @@ use poolwright_terms::labels::HOSTNAME;
 use crate::model::{ObjectKey, Pod, PodAffinityTerm, PodKey, PodPhase, PodRole, PodSpec, Snapshot};
 use crate::rules;
 use crate::rules::identity::Identity;
+use crate::rules::selector_index::SelectorIndex;
 use crate::rules::spread::constraint::CountsAlike;
 use crate::rules::spread::domains::DomainSpread;
 
@@ -99,6 +100,7 @@ impl<'a> Relations<'a> {
         if relations.keys.is_empty() {
             return relations;
         }
+        let index = SelectorIndex::new(relations.antis.iter().map(|anti| anti.term.selector.as_deref()));
         let mut said: BTreeMap<(&str, &BTreeMap<String, String>), MatchingRules> = BTreeMap::new();
         let mut kinds: BTreeMap<PodRelations, usize> = BTreeMap::from([(PodRelations::default(), 0)]);
         let owned = bound().map(|pod| (pod, None)).chain(others().map(|pod| (pod, Some(&pod.key))));
@@ -106,7 +108,7 @@ impl<'a> Relations<'a> {
             let identity = Identity::of_pod(pod, &snapshot.namespaces);
             let about = said
                 .entry((identity.namespace, identity.labels))
-                .or_insert_with(|| relations.said_about(identity));
+                .or_insert_with(|| relations.said_about(&index, identity));
             let mut kind = match key {
                 Some(_) => found.own(pod),
                 None => PodRelations { antis: found.own_antis(&pod.spec), ..PodRelations::default() },
@@ -127,7 +129,7 @@ impl<'a> Relations<'a> {
         }
         for set in snapshot.daemonsets.values() {
             let identity = Identity::of_daemonset(set, &snapshot.namespaces);
-            let about = relations.said_about(identity);
+            let about = relations.said_about(&index, identity);
             let antis = found.own_antis(&set.spec);
             let MatchingRules { counted, chosen, subject } = about;
             let mut kind = PodRelations { antis, counted, chosen, subject, ..PodRelations::default() };
@@ -164,17 +166,18 @@ impl<'a> Relations<'a> {
         self.of_daemonset.get(set).copied().unwrap_or(0)
     }
 
-    fn said_about(&self, pod: Identity<'_>) -> MatchingRules {
+    /// `index` is of the anti-affinity terms.
+    fn said_about(&self, index: &SelectorIndex<'a>, pod: Identity<'_>) -> MatchingRules {
         let spreads = self.spreads.iter().enumerate();
         let counted = spreads.filter(|(_, spread)| spread.counts(pod));
         let affinities = self.affinities.iter().enumerate();
         let chosen = affinities.filter(|(_, set)| set.terms.iter().all(|term| rules::selects(term, pod)));
-        let antis = self.antis.iter().enumerate();
-        let subject = antis.filter(|(_, anti)| rules::selects(anti.term, pod));
+        let subject = index.candidates(pod.labels).into_iter();
+        let subject = subject.filter(|at| rules::selects(self.antis[*at].term, pod));
         MatchingRules {
             counted: counted.map(|(at, _)| at).collect(),
             chosen: chosen.map(|(at, _)| at).collect(),
-            subject: subject.map(|(at, _)| at).collect(),
+            subject: subject.collect(),
         }
     }
 

@@ -1,0 +1,74 @@
+//! Pods that are bound to nodes which the files lack. They wait for no node, so a plan would say nothing of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_core::{Pod, PodPhase};
+
+use super::Manifest;
+use super::objects::Object;
+
+/// The objects with bound pods so far.
+#[derive(Default)]
+pub(super) struct Bound(Vec<OfObject>);
+
+/// The pods of one object on one node.
+struct OfObject {
+    name: String,
+    is_pod: bool,
+    /// Whether its author wrote it and it does not run yet.
+    is_written: bool,
+    node: String,
+    pods: usize,
+}
+
+impl Bound {
+    /// Adds the bound pods of an object.
+    pub fn add(&mut self, object: &Object, pods: &[Pod]) {
+        let mut by_node: BTreeMap<&String, usize> = BTreeMap::new();
+        for pod in pods {
+            if let PodPhase::Bound { node } = &pod.phase {
+                *by_node.entry(node).or_default() += 1;
+            }
+        }
+        let is_written = !object.is_stored() && object.value["status"]["phase"] != "Running";
+        for (node, pods) in by_node {
+            let (name, node) = (object.name(), node.clone());
+            self.0.push(OfObject { name, is_pod: object.kind == "Pod", is_written, node, pods });
+        }
+    }
+
+    /// Says which objects have pods on nodes that are not in the manifest. Stored pods are only counted, because a list of pods
+    /// without nodes has many.
+    pub fn tell(&self, manifest: &mut Manifest) {
+        let nodes = manifest.nodes.iter().map(|node| node.name.as_str());
+        let of_claims = manifest.claims.iter().filter_map(|claim| claim.node_name.as_deref());
+        let known: BTreeSet<&str> = nodes.chain(of_claims).collect();
+        let missing: Vec<&OfObject> = self.0.iter().filter(|of| !known.contains(of.node.as_str())).collect();
+        let mut running = 0;
+        for of in missing {
+            if of.is_written && !manifest.unread.contains(&of.name) {
+                manifest.unread.push(of.name.clone());
+            }
+            if !of.is_written && of.is_pod {
+                running += of.pods;
+                continue;
+            }
+            let (who, whom) = match of.pods {
+                _ if of.is_pod => ("it is".to_owned(), "it"),
+                1 => ("1 of its pods is".to_owned(), "it"),
+                pods => (format!("{pods} of its pods are"), "them"),
+            };
+            manifest.bound_elsewhere.push(format!(
+                "{}: {who} bound to node `{}`, which is not in the files, so nothing is planned for {whom}",
+                of.name, of.node
+            ));
+        }
+        match running {
+            0 => {}
+            1 => manifest.bound_elsewhere.push("1 pod runs on a node that is not in the files".to_owned()),
+            more => {
+                manifest.bound_elsewhere.push(format!("{more} pods run on nodes that are not in the files"));
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! What an API server refuses of an object that it has not stored yet. The rules of admission about pods are elsewhere.
+
+use poolwright_api::{FieldProblem, key_segment, meant};
+use serde_json::{Map, Value};
+
+use super::objects::{Object, group, meta};
+
+type Problems = Vec<FieldProblem>;
+
+/// The roles of training jobs of Kubeflow, and the field that has them.
+const ROLES: [(&str, &str, &[&str]); 3] = [
+    ("PyTorchJob", "pytorchReplicaSpecs", &["Master", "Worker"]),
+    ("MPIJob", "mpiReplicaSpecs", &["Launcher", "Worker"]),
+    ("TFJob", "tfReplicaSpecs", &["Chief", "Master", "PS", "Worker", "Evaluator"]),
+];
+
+/// The largest value of a PriorityClass that is not of the system.
+const MOST_PRIORITY: i64 = 1_000_000_000;
+
+/// The resources without a domain in their name, besides huge pages.
+const STANDARD: [&str; 5] = ["cpu", "memory", "ephemeral-storage", "storage", "pods"];
+
+/// GPUs of a vendor, who is the first part of the domain.
+const GPUS: [&str; 2] = ["nvidia.com/gpu", "amd.com/gpu"];
+
+impl Object {
+    /// Returns what an API server would refuse of the object. One that it has stored has passed these checks.
+    pub(super) fn refusals(&self) -> Problems {
+        if self.is_stored() {
+            return Vec::new();
+        }
+        let spec = &self.value["spec"];
+        let mut problems = match (group(&self.api_version), self.kind.as_str()) {
+            ("batch", "Job") => job("spec", spec),
+            ("batch", "CronJob") => job("spec.jobTemplate.spec", &spec["jobTemplate"]["spec"]),
+            ("apps", "Deployment" | "ReplicaSet" | "DaemonSet") => selector(spec),
+            ("apps", "StatefulSet") => stateful_set(spec),
+            ("scheduling.k8s.io", "PriorityClass") => priority_class(&self.value),
+            ("kubeflow.org", kind) => training_job(kind, spec),
+            _ => Vec::new(),
+        };
+        for (path, name) in self.resources_of_containers() {
+            if let Some(Misspelt { is_refused: true, meant }) = misspelt(&name) {
+                let cause = format!("`{name}` must be a standard resource type or fully qualified");
+                let next = match meant {
+                    Some(meant) => format!("did you mean {meant}?"),
+                    None => "use cpu, memory, ephemeral-storage, or a name with a domain".to_owned(),
+                };
+                problems.push(FieldProblem::new(path, cause, next));
+            }
+        }
+        problems
+    }
+
+    /// Returns a note for each resource of a written object that an API server accepts, but that is probably misspelt.
+    pub(super) fn doubts(&self) -> Vec<String> {
+        let doubt = |(path, name): (String, String)| {
+            let found = misspelt(&name).filter(|found| !found.is_refused)?;
+            Some(format!("{}: {path}: did you mean {}?", self.name(), found.meant?))
+        };
+        self.resources_of_containers().into_iter().filter_map(doubt).collect()
+    }
+
+    /// Returns path and name of the resources that the containers of a written object state.
+    fn resources_of_containers(&self) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        let makes_pods = self.makes_pods() && (self.is_read() || self.kind == "CronJob");
+        if makes_pods && !self.is_stored() {
+            resources_below("spec", &self.value["spec"], &mut found);
+        }
+        found
+    }
+}
+
+/// Adds path and name of the resources of all containers below a path.
+fn resources_below(path: &str, value: &Value, into: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, inner) in fields {
+                let path = format!("{path}{}", key_segment(key));
+                let list = inner.as_array().filter(|_| key == "containers" || key == "initContainers");
+                let Some(list) = list else {
+                    resources_below(&path, inner, into);
+                    continue;
+                };
+                for (at, container) in list.iter().enumerate() {
+                    for field in ["limits", "requests"] {
+                        let names = container["resources"][field].as_object().into_iter().flat_map(Map::keys);
+                        let path = format!("{path}[{at}].resources.{field}");
+                        into.extend(names.map(|name| (format!("{path}{}", key_segment(name)), name.clone())));
+                    }
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                resources_below(&format!("{path}[{at}]"), item, into);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A name that is probably not the one that its author had in mind.
+struct Misspelt {
+    /// Whether an API server refuses it.
+    is_refused: bool,
+    meant: Option<&'static str>,
+}
+
+/// Returns what is wrong with the name of a resource; `None` if it may be right.
+fn misspelt(name: &str) -> Option<Misspelt> {
+    let lower = name.to_lowercase();
+    let Some((domain, own)) = lower.split_once('/') else {
+        if STANDARD.contains(&name) || name.starts_with("hugepages-") {
+            return None;
+        }
+        let meant = match lower.as_str() {
+            "core" | "cores" => Some("cpu"),
+            "mem" | "ram" => Some("memory"),
+            other if other.contains("gpu") => Some("nvidia.com/gpu"),
+            other => meant(other, ["cpu", "memory", "ephemeral-storage"]),
+        };
+        return Some(Misspelt { is_refused: true, meant });
+    };
+    let is_of_vendor = |gpu: &&&'static str| {
+        let vendor = gpu.split('.').next().unwrap_or_default();
+        domain.split('.').any(|part| part == vendor)
+    };
+    let gpu = *GPUS.iter().find(is_of_vendor)?;
+    let is_gpu = own == "gpu" || own == "gpus";
+    (is_gpu && name != gpu).then_some(Misspelt { is_refused: false, meant: Some(gpu) })
+}
+
+/// Checks the spec of a Job at a path.
+fn job(path: &str, spec: &Value) -> Problems {
+    let mut problems = Vec::new();
+    let pods = &spec["template"]["spec"];
+    let policy = &pods["restartPolicy"];
+    let next = "write OnFailure or Never, because the pods of a Job must end";
+    let at = format!("{path}.template.spec.restartPolicy");
+    // A template that is missing, and a policy that is no text, are told elsewhere.
+    if pods.is_object() && (policy.is_null() || *policy == "") {
+        problems.push(FieldProblem::new(at, "missing", next));
+    } else if let Some(other) = policy.as_str().filter(|policy| !["OnFailure", "Never"].contains(policy)) {
+        problems.push(FieldProblem::new(at, format!("an API server refuses `{other}` in a Job"), next));
+    }
+    if spec["completionMode"] == "Indexed" && spec["completions"].is_null() {
+        let at = format!("{path}.completions");
+        let next = "add it, because a Job with completionMode Indexed has one pod for each index";
+        problems.push(FieldProblem::new(at, "missing", next));
+    }
+    problems
+}
+
+/// Checks that the selector of a workload selects the pods of its template.
+fn selector(spec: &Value) -> Problems {
+    if !spec.is_object() {
+        return Vec::new();
+    }
+    if spec["selector"].is_null() {
+        let next = "add matchLabels with labels of the template";
+        return vec![FieldProblem::new("spec.selector", "missing", next)];
+    }
+    // A template that is missing is told elsewhere.
+    let template = Some(&spec["template"]).filter(|template| template.is_object());
+    let wanted = spec["selector"]["matchLabels"].as_object().filter(|_| template.is_some());
+    let labels = template.map_or(&Value::Null, |template| &template["metadata"]["labels"]);
+    let lacks = |(key, value): &(&String, &Value)| value.is_string() && labels[key.as_str()] != **value;
+    let problem = |(key, value): (&String, &Value)| {
+        let value = value.as_str().unwrap_or_default();
+        FieldProblem::new(
+            format!("spec.selector.matchLabels{}", key_segment(key)),
+            format!("the labels of the template do not have `{key}: {value}`"),
+            "write the same labels in both",
+        )
+    };
+    wanted.into_iter().flatten().filter(lacks).map(problem).collect()
+}
+
+fn stateful_set(spec: &Value) -> Problems {
+    let mut problems = selector(spec);
+    let policy = spec["podManagementPolicy"].as_str().filter(|policy| !policy.is_empty());
+    if let Some(policy) = policy.filter(|policy| !["OrderedReady", "Parallel"].contains(policy)) {
+        let cause = format!("`{policy}` is not a policy of a StatefulSet");
+        problems.push(FieldProblem::new("spec.podManagementPolicy", cause, "use OrderedReady or Parallel"));
+    }
+    if let Some(start) = spec["ordinals"]["start"].as_i64().filter(|start| *start < 0) {
+        let cause = format!("`{start}` is negative");
+        problems.push(FieldProblem::new("spec.ordinals.start", cause, "write zero or more"));
+    }
+    problems
+}
+
+fn priority_class(class: &Value) -> Problems {
+    let mut problems = Vec::new();
+    let is_of_system = meta(class, "name").is_some_and(|name| name.starts_with("system-"));
+    let too_high = class["value"].as_i64().filter(|value| *value > MOST_PRIORITY && !is_of_system);
+    if let Some(value) = too_high {
+        let cause = format!("`{value}` is more than {MOST_PRIORITY}, the most for your own classes");
+        problems.push(FieldProblem::new("value", cause, "lower it"));
+    }
+    let policy = class["preemptionPolicy"].as_str().filter(|policy| !policy.is_empty());
+    if let Some(policy) = policy.filter(|policy| !["PreemptLowerPriority", "Never"].contains(policy)) {
+        let cause = format!("`{policy}` is not a policy of preemption");
+        problems.push(FieldProblem::new("preemptionPolicy", cause, "use PreemptLowerPriority or Never"));
+    }
+    problems
+}
+
+/// Checks the roles of a training job. Some versions of its operator accept them in lower case.
+fn training_job(kind: &str, spec: &Value) -> Problems {
+    let Some((_, field, roles)) = ROLES.iter().find(|(known, ..)| *known == kind) else { return Vec::new() };
+    let mut problems = Vec::new();
+    for (role, of_role) in spec[*field].as_object().into_iter().flatten() {
+        let path = format!("spec.{field}.{role}");
+        if !roles.iter().any(|known| known.eq_ignore_ascii_case(role)) {
+            let next = match meant(role, roles.iter().copied()) {
+                Some(known) => format!("did you mean `{known}`?"),
+                None => format!("use one of {}", roles.join(", ")),
+            };
+            problems.push(FieldProblem::new(path, format!("{kind} has no such role"), next));
+        } else if kind == "PyTorchJob"
+            && role.eq_ignore_ascii_case("Master")
+            && let Some(masters) = of_role["replicas"].as_u64().filter(|masters| *masters > 1)
+        {
+            let cause = format!("`{masters}` is more than the one master that a PyTorchJob has");
+            problems.push(FieldProblem::new(format!("{path}.replicas"), cause, "write 1, and add workers"));
+        }
+    }
+    problems
+}

@@ -1,0 +1,117 @@
+//! Tests what admission adds to pods with resources of their own, and what it says of LimitRanges and
+//! ResourceQuotas that it cannot follow.
+
+use poolwright_intake::manifest::{Manifest, parse};
+
+fn read(text: &str) -> Manifest {
+    parse("f", text).expect("it is read")
+}
+
+fn problems(text: &str) -> Vec<String> {
+    parse("f", text).expect_err("it is refused").iter().map(ToString::to_string).collect()
+}
+
+/// An object of the core group with this metadata beside its name, and this spec.
+fn object(kind: &str, name: &str, meta: &str, spec: &str) -> String {
+    format!("---\napiVersion: v1\nkind: {kind}\nmetadata: {{name: {name}{meta}}}\nspec: {{{spec}}}\n")
+}
+
+fn limit_range(entry: &str) -> String {
+    object("LimitRange", "a", "", &format!("limits: [{{type: Container, {entry}}}]"))
+}
+
+fn pod(spec: &str) -> String {
+    object("Pod", "p", "", spec)
+}
+
+#[test]
+fn defaults_of_containers_do_not_lower_what_a_pod_gets_as_a_whole() {
+    let range = limit_range("defaultRequest: {cpu: 500m, memory: 256Mi}");
+    let whole = "resources: {limits: {cpu: '7', memory: 9Gi}}";
+    let manifest = read(&format!("{range}{}", pod(&format!("{whole}, containers: [{{name: c}}]"))));
+    let requests = &manifest.pods[0].spec.requests;
+    assert_eq!((requests.get("cpu"), requests.get("memory")), (7000, 9 << 30));
+    let asking = "containers: [{name: c, resources: {requests: {cpu: '2'}}}]";
+    let manifest = read(&format!("{range}{}", pod(&format!("{whole}, {asking}"))));
+    let requests = &manifest.pods[0].spec.requests;
+    assert_eq!((requests.get("cpu"), requests.get("memory")), (2000, 9 << 30), "what the container asks for");
+    // As in an API server, the default of a second container then makes the sum too large.
+    let two = asking.replace("}]", "}, {name: d}]");
+    let found = problems(&format!("{range}{}", pod(&format!("{whole}, {two}"))));
+    assert!(found[0].contains("spec.resources.requests.cpu: it must be at least the sum"), "{found:?}");
+}
+
+#[test]
+fn a_pod_that_asks_for_less_than_its_containers_and_sidecars_is_refused() {
+    let sidecar = "initContainers: [{name: s, restartPolicy: Always, resources: {requests: {cpu: '1'}}}]";
+    let container = "containers: [{name: c, resources: {requests: {cpu: 1500m}}}]";
+    let of = |cpu: &str| pod(&format!("resources: {{requests: {{cpu: {cpu}}}}}, {sidecar}, {container}"));
+    assert_eq!(read(&of("2500m")).pods[0].spec.requests.get("cpu"), 2500);
+    assert_eq!(
+        problems(&of("2400m")),
+        [
+            "f: Pod default/p: spec.resources.requests.cpu: it must be at least the sum of the containers' requests, which is 2500m; raise it, or lower the requests of the containers"
+        ]
+    );
+}
+
+#[test]
+fn a_limit_that_nobody_wrote_into_the_pod_is_named_with_its_limit_range() {
+    let asking = pod("containers: [{name: c, resources: {requests: {cpu: '6'}}}]");
+    assert_eq!(
+        problems(&format!("{}{asking}", limit_range("default: {cpu: '2'}"))),
+        [
+            "f: Pod default/p: spec.containers[0].resources.requests.cpu: it is larger than the default limit of LimitRange `a` (2); state a limit, or ask for less"
+        ]
+    );
+    let stating = pod("containers: [{name: c, resources: {requests: {cpu: '6'}, limits: {cpu: '1'}}}]");
+    let found = problems(&format!("{}{stating}", limit_range("default: {cpu: '2'}")));
+    assert!(found[0].contains("it is larger than the limit; raise the limit"), "{found:?}");
+}
+
+#[test]
+fn a_limit_range_that_contradicts_itself_is_refused_with_the_field() {
+    for (entry, field) in [
+        ("min: {cpu: '3'}, max: {cpu: '2'}", "min.cpu: `3` is above `max` (2)"),
+        ("default: {cpu: '3'}, max: {cpu: '2'}", "default.cpu: `3` is above `max` (2)"),
+        ("default: {cpu: '1'}, min: {cpu: '2'}", "default.cpu: `1` is below `min` (2)"),
+        ("defaultRequest: {cpu: '3'}, max: {cpu: '2'}", "defaultRequest.cpu: `3` is above `max` (2)"),
+        ("defaultRequest: {cpu: '3'}, default: {cpu: '2'}", "defaultRequest.cpu: `3` is above `default` (2)"),
+        ("defaultRequest: {cpu: 500m}, min: {cpu: '1'}", "defaultRequest.cpu: `500m` is below `min` (1)"),
+    ] {
+        let found = problems(&limit_range(entry));
+        let expected =
+            format!("f: LimitRange default/a: spec.limits[0].{field}, which an API server refuses; ");
+        assert!(found.len() == 1 && found[0].starts_with(&expected), "{entry}: {found:?}");
+    }
+    let stored = limit_range("min: {cpu: '3'}, max: {cpu: '2'}").replace("name: a", "name: a, uid: u");
+    assert_eq!(read(&stored).notes, [""; 0], "the API server knows best");
+    let fine = "min: {cpu: 100m}, defaultRequest: {cpu: '1'}, default: {cpu: '2'}, max: {cpu: '2'}";
+    assert_eq!(read(&limit_range(fine)).notes, [""; 0]);
+}
+
+#[test]
+fn an_amount_of_a_quota_is_named_where_it_is_written() {
+    let quota = object("ResourceQuota", "team", "", "hard: {requests.cpu: lots}");
+    let found = problems(&quota);
+    assert!(found[0].contains("ResourceQuota default/team: spec.hard[\"requests.cpu\"]: "), "{found:?}");
+    let counted = format!("{quota}status: {{hard: {{requests.cpu: many}}}}\n");
+    assert!(problems(&counted)[0].contains("status.hard[\"requests.cpu\"]: "));
+}
+
+#[test]
+fn a_scope_that_does_not_exist_is_refused_with_the_one_that_is_meant() {
+    let quota = |meta: &str, scopes: &str| object("ResourceQuota", "team", meta, scopes);
+    assert_eq!(
+        problems(&quota("", "hard: {pods: '1'}, scopes: [Terminatin]")),
+        [
+            "f: ResourceQuota default/team: spec.scopes[0]: `Terminatin` is not a scope of a quota; did you mean `Terminating`?"
+        ]
+    );
+    let selector = "scopeSelector: {matchExpressions: [{scopeName: Prio, operator: Exists}]}";
+    let found = problems(&quota("", selector));
+    assert!(found[0].contains("matchExpressions[0].scopeName: `Prio` is not a scope"), "{found:?}");
+    assert!(found[0].contains("use one of Terminating, NotTerminating, "), "{found:?}");
+    assert_eq!(read(&quota("", "scopes: [VolumeAttributesClass]")).pods.len(), 0, "it exists");
+    assert_eq!(read(&quota(", uid: u", "scopes: [Newer]")).pods.len(), 0, "the API server knows best");
+}
