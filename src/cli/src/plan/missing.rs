@@ -8,6 +8,9 @@ use super::{Input, PodNames};
 use crate::args::Explainable;
 use crate::market::some;
 
+/// The most notes on the input that an explanation repeats.
+const NOTES: usize = 4;
+
 /// The most pods that are suggested.
 const SUGGESTED: usize = 3;
 
@@ -54,7 +57,7 @@ impl Input {
             format!("{they_have} {}", some(&known.iter().map(String::as_str).collect()))
         };
         // It may be there, and unreadable.
-        if let Some(note) = self.notes_about(kind, name).first() {
+        if let Some(note) = self.notes.iter().find(|note| self.is_named(note, kind, name)) {
             return format!("{place} no readable {what} `{name}`: {note}");
         }
         let is_bare = kind == Explainable::Pod && self.names == PodNames::Qualified && !name.contains('/');
@@ -65,22 +68,24 @@ impl Input {
     /// Returns the notes on the input that may change the answer about an object: those that name it, or its pods, and then a
     /// few others.
     pub fn notes_about(&self, kind: Explainable, name: &str) -> Vec<String> {
-        const MOST: usize = 4;
-        let bare = name.rsplit_once('/').map_or(name, |(_, bare)| bare);
-        let names = |note: &str, name: &str| {
-            let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
-            note.split(|c: char| !is_part(c)).any(|word| word.trim_end_matches('.') == name)
-        };
-        let on_node = self.snapshot.pods.on_node(name).filter(|_| kind == Explainable::Node);
-        let pods: Vec<String> =
-            on_node.iter().flat_map(|there| &there.pods).map(|pod| pod.key.name().into_owned()).collect();
         let (named, others): (Vec<&String>, Vec<&String>) =
-            self.notes.iter().partition(|note| names(note, bare) || pods.iter().any(|pod| names(note, pod)));
-        let shown: Vec<String> = named.iter().chain(&others).take(MOST).map(|note| (*note).clone()).collect();
-        let more = (named.len() + others.len()).saturating_sub(MOST);
+            self.notes.iter().partition(|note| self.is_named(note, kind, name));
+        // Where the pods of a controller come from changes no answer.
+        let others = others.into_iter().filter(|note| !note.contains("in the manifest"));
+        let all: Vec<&String> = named.into_iter().chain(others).collect();
+        let more = all.len().saturating_sub(NOTES);
         let more =
             (more > 0).then(|| format!("the input has {more} more notes; `poolwright plan` prints them"));
-        shown.into_iter().chain(more).collect()
+        all.into_iter().take(NOTES).cloned().chain(more).collect()
+    }
+
+    /// Returns whether a note names an object, or a pod on a node.
+    fn is_named(&self, note: &str, kind: Explainable, name: &str) -> bool {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+        let names = |name: &str| note.split(|c| !is_part(c)).any(|word| word.trim_end_matches('.') == name);
+        let bare = name.rsplit_once('/').map_or(name, |(_, bare)| bare);
+        let there = self.snapshot.pods.on_node(name).filter(|_| kind == Explainable::Node);
+        names(bare) || there.iter().flat_map(|there| &there.pods).any(|pod| names(&pod.key.name()))
     }
 
     /// Returns the names of all objects of a kind, as the user writes them.

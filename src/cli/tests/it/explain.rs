@@ -243,6 +243,22 @@ fn the_same_objects_in_files_say_the_same_and_files_without_controllers_say_what
 }
 
 #[test]
+fn an_object_that_cannot_be_read_is_not_said_to_be_missing_and_others_say_what_was_left_out() {
+    let pod = |name: &str, cpu: &str| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "ml", "uid": name},
+            "spec": {"containers": [{"name": "a", "image": "x", "resources": {"requests": {"cpu": cpu}}}]}})
+    };
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [pod("bad", "1x"), pod("good", "1")]});
+    let bad = poolwright(&["explain", "pod", "ml/bad", "-f", "-"], &list.to_string());
+    let said = String::from_utf8_lossy(&bad.stderr);
+    assert_eq!(bad.status.code(), Some(2), "{said}");
+    assert!(said.contains("no readable pod `ml/bad`") && said.contains("`1x`"), "{said}");
+    let good = poolwright(&["explain", "pod", "ml/good", "-f", "-"], &list.to_string());
+    let said = String::from_utf8_lossy(&good.stdout);
+    assert!(said.contains("Note: Pod ml/bad:") && said.contains("the object is left out."), "{said}");
+}
+
+#[test]
 fn a_pool_says_what_its_controller_says_about_it() {
     let said = explain("pool", oversized, &["pool", "gpu"]);
     let last = said.lines().last().unwrap_or_default();

@@ -227,7 +227,10 @@ fn arm(plan: &Plan, snapshot: &Snapshot) -> Option<String> {
     };
     let count = plan.claims.iter().filter(is_arm).count();
     (count > 0).then(|| {
-        format!("{} arm64 processors, which the pods do not rule out; a NodePool can (kubernetes.io/arch)", have(count))
+        format!(
+            "{} arm64 processors, which the pods do not rule out; a NodePool can (kubernetes.io/arch)",
+            have(count)
+        )
     })
 }
 
