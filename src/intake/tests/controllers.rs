@@ -344,3 +344,14 @@ fn an_unknown_kind_that_asks_for_gpus_is_missing_in_the_plan_and_the_limits_of_a
     let found = read(&[object("karpenter.sh/v1", "NodePool", "gpu", pool)]);
     assert!(found.unread.is_empty(), "{:?}", found.unread);
 }
+
+#[test]
+fn all_wrong_amounts_of_a_pod_are_named_at_once() {
+    let container = json!({"name": "a", "image": "x", "resources": {
+        "requests": {"cpu": "2cores", "memory": "4gi"}, "limits": {"ephemeral-storage": "1x"}}});
+    let problems = refused(&object("v1", "Pod", "a", json!({"containers": [container]})));
+    for wrong in ["2cores", "4gi", "1x"] {
+        let named = problems.iter().filter(|problem| problem.contains(&format!("`{wrong}`"))).count();
+        assert_eq!(named, 1, "{wrong} in {problems:#?}");
+    }
+}

@@ -68,7 +68,8 @@ impl PlanContext<'_> {
         let Placed { settled, assigned, mut unplaced } = self.place(supply, lessons, &mut rooms);
         let preferred = self.prefer(supply, policy, &rooms, &settled, &assigned);
         let mut unlistable = BTreeSet::new();
-        let mut packed = self.pack(supply, lessons, &settled, &assigned, &preferred, &mut rooms, stop);
+        let places = (&settled, &assigned, &preferred);
+        let mut packed = self.pack(supply, lessons, places, &mut rooms, stop);
         let mut plan = Plan {
             again_at: settled.again_at,
             pinned_pods: assigned.pinned(),
@@ -174,9 +175,11 @@ impl PlanContext<'_> {
         &'s self,
         supply: &'s offerings::Supply<'s>,
         lessons: &'s topology::Lessons,
-        settled: &Settled<'s>,
-        assigned: &'s topology::Assigned<'s>,
-        preferred: &'s preferences::PreferenceChoice<'s>,
+        (settled, assigned, preferred): (
+            &Settled<'s>,
+            &'s topology::Assigned<'s>,
+            &'s preferences::PreferenceChoice<'s>,
+        ),
         rooms: &mut rooms::Rooms<'s>,
         stop: &mut dyn StopSignal,
     ) -> Packed<'s> {

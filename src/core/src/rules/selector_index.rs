@@ -28,7 +28,9 @@ impl<'a> SelectorIndex<'a> {
             match values.min_by_key(|(_, values)| values.len()) {
                 Some((key, values)) => {
                     let of_key = index.by_label.entry(key).or_default();
-                    values.iter().for_each(|value| of_key.entry(value).or_default().push(at));
+                    for value in values {
+                        of_key.entry(value).or_default().push(at);
+                    }
                 }
                 None => index.others.push(at),
             }

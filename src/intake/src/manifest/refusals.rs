@@ -1,9 +1,11 @@
 //! What an API server refuses of an object that it has not stored yet. The rules of admission about pods are elsewhere.
 
 use poolwright_api::{FieldProblem, key_segment, meant};
-use serde_json::{Map, Value};
+use poolwright_catalog::quantity::amount;
+use serde_json::Value;
 
 use super::objects::{Object, group, meta};
+use crate::error::quantity_problem;
 
 type Problems = Vec<FieldProblem>;
 
@@ -39,7 +41,11 @@ impl Object {
             ("kubeflow.org", kind) => training_job(kind, spec),
             _ => Vec::new(),
         };
-        for (path, name) in self.resources_of_containers() {
+        for Stated { path, name, amount: stated } in self.resources_of_containers() {
+            // The conversion of a pod stops at its first error.
+            if let Err(error) = amount(&name, &stated) {
+                problems.push(quantity_problem(&path, &error));
+            }
             if let Some(Misspelt { is_refused: true, meant }) = misspelt(&name) {
                 let cause = format!("`{name}` must be a standard resource type or fully qualified");
                 let next = match meant {
@@ -54,15 +60,15 @@ impl Object {
 
     /// Returns a note for each resource of a written object that an API server accepts, but that is probably misspelt.
     pub(super) fn doubts(&self) -> Vec<String> {
-        let doubt = |(path, name): (String, String)| {
+        let doubt = |Stated { path, name, .. }| {
             let found = misspelt(&name).filter(|found| !found.is_refused)?;
             Some(format!("{}: {path}: did you mean {}?", self.name(), found.meant?))
         };
         self.resources_of_containers().into_iter().filter_map(doubt).collect()
     }
 
-    /// Returns path and name of the resources that the containers of a written object state.
-    fn resources_of_containers(&self) -> Vec<(String, String)> {
+    /// Returns the resources that the containers of a written object state.
+    fn resources_of_containers(&self) -> Vec<Stated> {
         let mut found = Vec::new();
         let makes_pods = self.makes_pods() && (self.is_read() || self.kind == "CronJob");
         if makes_pods && !self.is_stored() {
@@ -72,8 +78,15 @@ impl Object {
     }
 }
 
-/// Adds path and name of the resources of all containers below a path.
-fn resources_below(path: &str, value: &Value, into: &mut Vec<(String, String)>) {
+/// A request or limit of a container, as it is written.
+struct Stated {
+    path: String,
+    name: String,
+    amount: String,
+}
+
+/// Adds the resources of all containers below a path.
+fn resources_below(path: &str, value: &Value, into: &mut Vec<Stated>) {
     match value {
         Value::Object(fields) => {
             for (key, inner) in fields {
@@ -85,9 +98,20 @@ fn resources_below(path: &str, value: &Value, into: &mut Vec<(String, String)>) 
                 };
                 for (at, container) in list.iter().enumerate() {
                     for field in ["limits", "requests"] {
-                        let names = container["resources"][field].as_object().into_iter().flat_map(Map::keys);
+                        let stated = container["resources"][field].as_object().into_iter().flatten();
                         let path = format!("{path}[{at}].resources.{field}");
-                        into.extend(names.map(|name| (format!("{path}{}", key_segment(name)), name.clone())));
+                        into.extend(stated.filter_map(|(name, amount)| {
+                            let amount = match amount {
+                                Value::String(text) => text.clone(),
+                                Value::Number(number) => number.to_string(),
+                                _ => return None,
+                            };
+                            Some(Stated {
+                                path: format!("{path}{}", key_segment(name)),
+                                name: name.clone(),
+                                amount,
+                            })
+                        }));
                     }
                 }
             }
