@@ -90,8 +90,9 @@ impl Sold {
     /// Returns the limited resources that no instance type has, each with the one that is probably meant.
     fn lacks<'l>(&'l self, limits: &'l PoolLimits) -> Vec<(&'l str, Option<&'l str>)> {
         let names = limits.resources.keys().map(ResourceName::as_str);
-        let unsold =
-            names.filter(|name| !self.names.contains(*name) && !(self.has_mig && name.starts_with(MIG)));
+        let unsold = names
+            .filter(|name| !self.names.contains(*name))
+            .filter(|name| !self.has_mig || !name.starts_with(MIG));
         let with_meant = unsold.map(|name| {
             // A catalogue without GPUs does not have this name either.
             let known = self.names.iter().map(String::as_str).chain([ResourceName::NVIDIA_GPU]);
