@@ -99,7 +99,7 @@ impl Plan {
 
     /// Returns whether a place is on a node that the plan buys.
     pub fn buys(&self, target: &Target) -> bool {
-        matches!(target, Target::Claim(name) if self.claims.iter().any(|claim| claim.name == *name))
+        matches!(target, Target::Claim(name) if self.claims.binary_search_by(|claim| claim.name.cmp(name)).is_ok())
     }
 
     /// Returns whether pods are unplaced although offerings fit them, because a limit is reached or the offerings failed
