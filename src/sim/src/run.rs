@@ -19,7 +19,7 @@ use crate::dice::Dice;
 use crate::invariants::{Departures, Leadership, Memory, Scene, TOLD_WITHIN, Violation};
 use crate::malformed;
 use crate::record::{Closed, Record};
-use crate::scenario::{Blow, Scenario};
+use crate::scenario::{Blow, STATIC_POOL, Scenario};
 use crate::time::{MachineClock, Time};
 use crate::wire::{Process, Wire, Witness};
 
@@ -304,8 +304,10 @@ impl World {
             .server
             .create(object)
             .unwrap_or_else(|refusal| panic!("an object of the scenario is refused: {refusal}"));
-        if let Ok(pool) = serde_json::from_value::<poolwright_api::NodePool>(answer) {
-            self.cluster.index.apply_pool(poolwright_intake::node_pool(&pool));
+        if object["kind"] == "DaemonSet" {
+            self.cluster.add_daemon_set(answer);
+        } else {
+            self.know_pool(answer);
         }
     }
 
@@ -329,8 +331,13 @@ impl World {
             ..Wire::new(server, process.clone(), accidents, self.seed, record)
         };
         let (cloud, sabotage) = (self.cloud.clone(), self.sabotage);
-        let provider =
-            Arc::new(CloudOf { cloud, kinds: vec![SIM_NODE_CLASS.kind], process: process.clone(), sabotage });
+        let provider = Arc::new(CloudOf {
+            cloud,
+            kinds: vec![SIM_NODE_CLASS.kind],
+            process: process.clone(),
+            witness: self.witness.clone(),
+            sabotage,
+        });
         let mut config = Config::new(identity, "default");
         config.http = None;
         // Worlds last hours, so offerings that were out of stock are retried within ten minutes.
@@ -407,6 +414,7 @@ impl World {
             Plan::Peace => {
                 self.accidents.end();
                 self.record.say("PEACE");
+                self.end_static_pool();
             }
         }
     }
@@ -419,6 +427,23 @@ impl World {
         self.record.say(format_args!("somebody deletes claim {name}"));
         self.server.ask(&axum::http::Method::DELETE, &path, "application/json", &Value::Null);
         self.withdrawn.push(self.time.elapsed());
+    }
+
+    /// Scales the pool with a fixed number of nodes to none, like a user, if there is one.
+    fn end_static_pool(&mut self) {
+        let path = format!("/apis/poolwright.dev/v1alpha1/nodepools/{STATIC_POOL}");
+        let none = json!({"spec": {"replicas": 0}});
+        let (code, pool) =
+            self.server.ask(&axum::http::Method::PATCH, &path, "application/merge-patch+json", &none);
+        if code == 200 {
+            self.know_pool(pool);
+        }
+    }
+
+    fn know_pool(&mut self, pool: Value) {
+        if let Ok(pool) = serde_json::from_value::<poolwright_api::NodePool>(pool) {
+            self.cluster.index.apply_pool(poolwright_intake::node_pool(&pool));
+        }
     }
 
     /// Changes a label in the template of a pool, like a user.

@@ -17,7 +17,7 @@ use crate::cluster::Cluster;
 use crate::dice::Dice;
 use crate::record::Record;
 use crate::time::{MachineClock, Time};
-use crate::wire::{Process, Wire};
+use crate::wire::{Process, Wire, unwatched};
 
 /// The identity of the controller.
 const IDENTITY: &str = "controller";
@@ -57,8 +57,13 @@ impl Sandbox {
         });
         let process = Process::new(IDENTITY, 1);
         let wire = Wire::new(server.clone(), process.clone(), accidents, seed, record);
-        let provider =
-            Arc::new(CloudOf { cloud: cloud.clone(), kinds: kinds(classes), process, sabotage: None });
+        let provider = Arc::new(CloudOf {
+            cloud: cloud.clone(),
+            kinds: kinds(classes),
+            process,
+            witness: unwatched(),
+            sabotage: None,
+        });
         let mut config = Config::new(IDENTITY, "default");
         config.http = None;
         // The solver runs on this thread, and virtual time stands still meanwhile.

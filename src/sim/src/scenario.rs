@@ -5,11 +5,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use poolwright_catalog::{Catalogue, ResourceName, builtin};
-use poolwright_terms::CapacityType;
+use poolwright_terms::{CapacityType, labels};
 use serde_json::{Value, json};
 
 use crate::cloud::{NODE_CLASS, NODE_CLASS_KIND, Quotas};
-use crate::cluster::JobPlan;
+use crate::cluster::{JobPlan, NAMESPACE};
 use crate::dice::Dice;
 use crate::malformed::SORTS;
 use crate::work::{with_lives, with_rules};
@@ -29,6 +29,8 @@ const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-central1"];
 
 /// The schedule of pools' buffers: it starts just before the world.
 const BUFFER_FROM: &str = "26 20 28 5 *";
+/// The name of the pool with a fixed number of nodes.
+pub(crate) const STATIC_POOL: &str = "fixed";
 /// When buffers have ended, even by a controller's wrong calendar.
 pub(crate) const BUFFER_UNTIL: Duration = Duration::from_mins(40);
 
@@ -203,13 +205,15 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
     let mut of_disruption = Dice::new(seed, "disruption");
     let mut of_policy = Dice::new(seed, "policy");
     let mut of_buffer = Dice::new(seed, "buffer");
+    let mut of_start = Dice::new(seed, "start");
+    let mut of_types = Dice::new(seed, "types");
     let mut pool = |name: &str, dice: &mut Dice| {
         let spot = dice.per_mille(500);
         let types: &[&str] = if spot { &["spot", "on-demand"] } else { &["on-demand"] };
         let mut spec = json!({
             "template": {"spec": {
                 "nodeClassRef": {"group": "poolwright.dev", "kind": NODE_CLASS_KIND, "name": NODE_CLASS},
-                "requirements": [{"key": poolwright_terms::labels::CAPACITY_TYPE, "operator": "In", "values": types}],
+                "requirements": [{"key": labels::CAPACITY_TYPE, "operator": "In", "values": types}],
                 "deadlines": {"launch": "5m", "registration": "5m", "initialization": "5m"},
             }},
             "scaleToZero": {"after": *dice.pick(&["30s", "1m", "3m", "auto"]).unwrap_or(&"auto")},
@@ -229,6 +233,10 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
                 "paybackWithin": of_disruption.pick(&["1h", "10h"]),
                 "budgets": [{"nodes": of_disruption.pick(&["1", "2", "6"]), "reasons": ["Underutilized", "Drifted", "Expired"]}],
             });
+            if of_disruption.per_mille(300) {
+                let one = json!({"nodes": "1", "reasons": ["Empty"]});
+                spec["disruption"]["budgets"].as_array_mut().unwrap_or(&mut Vec::new()).push(one);
+            }
         } else if of_policy.per_mille(500) {
             spec["disruption"] = json!({"consolidationPolicy": "WhenEmpty"});
         }
@@ -252,13 +260,73 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
             spec["template"]["spec"]["taints"] =
                 json!([{"key": ResourceName::NVIDIA_GPU, "value": "present", "effect": "NoSchedule"}]);
         }
-        json!({"apiVersion": poolwright_terms::API_VERSION, "kind": "NodePool", "metadata": {"name": name}, "spec": spec})
+        // Agents of the node end these taints and set these conditions.
+        if of_start.per_mille(200) {
+            spec["template"]["spec"]["startupTaints"] =
+                json!([{"key": "example.com/agent", "effect": of_start.pick(&["NoSchedule", "NoExecute"])}]);
+        }
+        if of_start.per_mille(150) {
+            spec["template"]["spec"]["readinessGates"] =
+                json!([{"conditionType": "example.com/NetworkReady"}]);
+        }
+        // One type only: if it is out of stock, everything waits for it.
+        if of_types.per_mille(150) {
+            let only = json!({"key": labels::INSTANCE_TYPE, "operator": "In", "values": [of_types.pick(&["g4dn.12xlarge", "g5.12xlarge"])]});
+            if let Some(all) = spec["template"]["spec"]["requirements"].as_array_mut() {
+                all.push(only);
+            }
+        }
+        node_pool(name, &spec)
     };
     let mut objects = vec![class, pool("first", dice)];
     if dice.per_mille(400) {
         objects.push(pool("second", dice));
     }
+    objects.extend(static_pool(&mut Dice::new(seed, "static")));
+    let mut of_daemons = Dice::new(seed, "daemons");
+    objects.extend((0..of_daemons.below(3)).map(|number| daemon_set(&mut of_daemons, number)));
     objects
+}
+
+fn node_pool(name: &str, spec: &Value) -> Value {
+    json!({"apiVersion": poolwright_terms::API_VERSION, "kind": "NodePool", "metadata": {"name": name}, "spec": spec})
+}
+
+/// Draws a pool with a fixed number of nodes in some worlds.
+fn static_pool(dice: &mut Dice) -> Option<Value> {
+    let types = [dice.pick(&["m6i.xlarge", "g4dn.xlarge"])];
+    let spec = json!({
+        "replicas": 1 + dice.below(2),
+        "template": {"spec": {
+            "nodeClassRef": {"group": "poolwright.dev", "kind": NODE_CLASS_KIND, "name": NODE_CLASS},
+            "requirements": [
+                {"key": labels::CAPACITY_TYPE, "operator": "In", "values": ["on-demand"]},
+                {"key": labels::INSTANCE_TYPE, "operator": "In", "values": types},
+            ],
+            "deadlines": {"launch": "5m", "registration": "5m", "initialization": "5m"},
+        }},
+    });
+    dice.per_mille(200).then(|| node_pool(STATIC_POOL, &spec))
+}
+
+/// Draws a DaemonSet. Its pods run on nodes of one capacity type or on all, and either tolerate everything, as agents do, or only
+/// the taint of GPU nodes.
+fn daemon_set(dice: &mut Dice, number: usize) -> Value {
+    let name = format!("agent-{number}");
+    let requests = json!({"cpu": dice.pick(&["50m", "200m"]), "memory": dice.pick(&["64Mi", "512Mi"])});
+    let tolerations = if dice.per_mille(500) {
+        json!([{"operator": "Exists"}])
+    } else {
+        json!([{"key": ResourceName::NVIDIA_GPU, "operator": "Exists"}])
+    };
+    let mut spec = json!({"containers": [{"name": "agent", "image": "agent", "resources": {"requests": requests}}],
+        "tolerations": tolerations});
+    if dice.per_mille(300) {
+        spec["nodeSelector"] = json!({(labels::CAPACITY_TYPE): dice.pick(&["spot", "on-demand"])});
+    }
+    let labels = json!({"agent": name});
+    json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}}})
 }
 
 fn blow(dice: &mut Dice, replicas: usize, number: usize) -> Blow {

@@ -115,6 +115,11 @@ impl Process {
 /// A callback for each mutation, before it is carried out.
 pub type Witness = Arc<dyn Fn(&Process, &Method, &str) + Send + Sync>;
 
+/// Returns a witness that sees nothing.
+pub fn unwatched() -> Witness {
+    Arc::new(|_, _, _| ())
+}
+
 /// The connection of one process to the API server.
 #[derive(Clone)]
 pub struct Wire {
@@ -162,8 +167,8 @@ impl Wire {
         seed: u64,
         record: Record,
     ) -> Self {
-        let witness: Witness = Arc::new(|_, _, _| ());
-        Self { server, process, accidents, seed, sent: Arc::default(), record, witness, sabotage: None }
+        let (sent, witness) = (Arc::default(), unwatched());
+        Self { server, process, accidents, seed, sent, record, witness, sabotage: None }
     }
 
     /// Makes a client that uses this connection.

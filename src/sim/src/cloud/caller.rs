@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
+use axum::http::Method;
 use poolwright_catalog::{Catalogue, RankedOffering};
 use poolwright_provider_contract::{
     CloudProvider, FailedOffering, Instance, InterruptionMessage, LaunchError, LaunchRequest,
@@ -17,7 +18,7 @@ use super::Cloud;
 use crate::accidents::{Site, one_of, span};
 use crate::dice::Dice;
 use crate::run::Sabotage;
-use crate::wire::Process;
+use crate::wire::{Process, Witness};
 
 /// The cloud, as one process calls it.
 pub struct CloudOf {
@@ -27,9 +28,14 @@ pub struct CloudOf {
     pub kinds: Vec<NodeClassKind>,
     /// The process that calls.
     pub process: Arc<Process>,
+    /// Sees each call that changes something, before it is carried out.
+    pub witness: Witness,
     /// A bug of the controller, to test the rules.
     pub sabotage: Option<Sabotage>,
 }
+
+/// The calls that change something in the cloud.
+const CHANGES: [&str; 3] = ["launch", "terminate", "acknowledge"];
 
 #[derive(Clone, Copy)]
 enum Fate {
@@ -70,9 +76,12 @@ impl CloudOf {
             cloud.record.say(format_args!("{identity}.{incarnation} cloud {what} is swallowed"));
             return std::future::pending().await;
         }
-        let process = self.process.clone();
+        let (process, witness) = (self.process.clone(), self.witness.clone());
         tokio::spawn(async move {
             sleep(way).await;
+            if CHANGES.contains(&what) && !matches!(fate, Some(Fate::Throttled | Fate::Fails)) {
+                witness(&process, &Method::POST, what);
+            }
             let done = match fate {
                 Some(Fate::Throttled) => Err(ProviderError::Throttled("too many requests".to_owned())),
                 Some(Fate::Fails) => Err(ProviderError::Transient("internal error".to_owned())),

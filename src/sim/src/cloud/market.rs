@@ -56,6 +56,16 @@ impl Market {
         self.now.clone()
     }
 
+    /// Returns the least and the highest price that an offering ever has; `None` if it is unknown.
+    pub fn price_range(&self, id: &OfferingId) -> Option<(UsdPerHour, UsdPerHour)> {
+        let offering = self.listed.offerings().iter().find(|one| one.id == *id)?;
+        let price = offering.price.known()?;
+        let of = |thousandths: usize| {
+            UsdPerHour::from_micros(price.micros() * u64::try_from(thousandths).unwrap_or(1_000) / 1_000)
+        };
+        Some(if is_spot(offering) { (of(MOVED.0), of(MOVED.1)) } else { (price, price) })
+    }
+
     /// Makes exactly these offerings out of stock until this time.
     pub fn set_stock_outs(&mut self, offerings: &[OfferingId], until: Duration) {
         self.empty = offerings.iter().map(|id| (id.clone(), until)).collect();

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use poolwright_catalog::{Catalogue, OfferingId};
+use poolwright_catalog::{Catalogue, OfferingId, UsdPerHour};
 use poolwright_provider_contract::{
     FailedOffering, Instance, InstanceState, InterruptionMessage as Said, LaunchError, LaunchRequest,
     LaunchedInstance, ProviderError,
@@ -115,6 +115,11 @@ impl Cloud {
     /// Returns the current offerings and prices.
     pub fn catalogue(&self) -> Arc<Catalogue> {
         self.market().catalogue(self.time.elapsed(), &self.accidents)
+    }
+
+    /// Returns the least and the highest price that an offering ever has; `None` if it is unknown.
+    pub fn price_range(&self, offering: &OfferingId) -> Option<(UsdPerHour, UsdPerHour)> {
+        self.market().price_range(offering)
     }
 
     /// Returns whether an offering is in stock and within quota now.

@@ -1,6 +1,7 @@
 //! The other components of the cluster: scheduler, kubelets, Job controller and garbage collector. They read and change
 //! objects through the API server, as the real ones do, and everything takes time.
 
+mod daemons;
 mod interruptions;
 mod jobs;
 mod nodes;
@@ -76,6 +77,8 @@ pub(crate) enum Due {
     NodeGone { provider_id: String },
     /// The pods of a deleted node are deleted.
     Orphans { node: String },
+    /// The pod of a DaemonSet is created for a node.
+    Daemon { set: usize, node: String },
 }
 
 /// The components of the simulated cluster.
@@ -102,6 +105,10 @@ pub struct Cluster {
     job_numbers: BTreeMap<ObjectKey, usize>,
     /// The existing claims, by name.
     pub(crate) claims: BTreeMap<String, NodeClaim>,
+    /// The stored DaemonSets.
+    pub(crate) daemon_sets: Vec<Value>,
+    /// The pods of DaemonSets that are about to be created: the index of the set, and the node.
+    daemons_due: BTreeSet<(usize, String)>,
     /// Counts of pods and nodes so far.
     pub(crate) tally: Tally,
     /// A bug of the controller that changes its claims, to test the rules.
@@ -151,6 +158,8 @@ impl Cluster {
             jobs: Vec::new(),
             job_numbers: BTreeMap::new(),
             claims: BTreeMap::new(),
+            daemon_sets: Vec::new(),
+            daemons_due: BTreeSet::new(),
             tally: Tally::default(),
             sabotage: None,
         };
@@ -219,6 +228,7 @@ impl Cluster {
             Due::Die { provider_id } => self.cloud.die(&provider_id),
             Due::NodeGone { provider_id } => self.node_gone(&provider_id),
             Due::Orphans { node } => self.collect_orphans(&node),
+            Due::Daemon { set, node } => self.make_daemon(set, &node),
         }
     }
 

@@ -4,7 +4,7 @@ use axum::http::Method;
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_api::NodeClaim;
 use poolwright_catalog::{ResourceList, ResourceName};
-use poolwright_core::{PodKey, PodPhase};
+use poolwright_core::{PodKey, PodPhase, PodRole};
 use poolwright_terms::keys::NOT_READY_TAINT;
 use poolwright_terms::labels;
 use serde_json::{Value, json};
@@ -28,6 +28,7 @@ impl Cluster {
         if event["type"] == "DELETED" {
             self.index.delete_node(&node.name);
             self.nodes.remove_node(&node.name);
+            self.give_up_daemons(&node.name);
             self.after(COLLECTED.0, COLLECTED.1, Due::Orphans { node: node.name });
         } else {
             if node.ready && node.taints.iter().any(|taint| taint.key == NOT_READY_TAINT) {
@@ -38,6 +39,7 @@ impl Cluster {
             if let Some(node) = self.index.view().nodes.get(&name) {
                 self.nodes.set_node(node.clone());
             }
+            self.want_daemons(&name);
             self.schedule_soon();
         }
     }
@@ -161,17 +163,17 @@ impl Cluster {
             return;
         }
         let here = self.index.view().pods.on_node(node);
-        let pods: Vec<(PodKey, String)> = here
+        let pods: Vec<(PodKey, String, PodRole)> = here
             .into_iter()
             .flat_map(|on_node| &on_node.pods)
             .filter(|pod| matches!(pod.phase, PodPhase::Bound { .. }))
-            .map(|pod| (pod.key.clone(), pod.uid.0.clone()))
+            .map(|pod| (pod.key.clone(), pod.uid.0.clone(), pod.role))
             .collect();
-        for (key, uid) in pods {
+        for (key, uid, role) in pods {
             let now = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": uid}});
             if self.ask(&Method::DELETE, &pod_path(&key), &now).is_some() {
                 self.record.say(format_args!("pod collector: {key} has lost its node"));
-                self.tally.lost += 1;
+                self.tally.lost += u64::from(role == PodRole::Workload);
             }
         }
     }

@@ -23,6 +23,7 @@ impl Cluster {
             }
             self.nodes.remove_pod(&key);
             self.pod_deleted(&key);
+            self.daemon_deleted(&pod);
             self.reckon(&key);
             self.schedule_soon();
             return;

@@ -1,8 +1,9 @@
 //! No node is bought without pods for it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use poolwright_core::{Pod, PodKey, PodPhase, PoolName};
+use poolwright_core::{Pod, PodKey, PodPhase, Pool, PoolName};
 use poolwright_terms::keys;
 
 use super::{Memory, Scene, offers};
@@ -21,7 +22,8 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
         let pool = claim.metadata.labels.as_ref().and_then(|labels| labels.get(keys::NODEPOOL_LABEL));
         let pools = &scene.cluster.view().pools;
         let keeps_room = pool.and_then(|pool| pools.get(&PoolName(pool.clone())));
-        if claim.spec.pods.is_empty() && keeps_room.is_some_and(|pool| pool.buffer.is_empty()) {
+        let no_room = |pool: &Arc<Pool>| pool.buffer.is_empty() && pool.replicas.is_none();
+        if claim.spec.pods.is_empty() && keeps_room.is_some_and(no_room) {
             return Some(format!("claim {name} is bought for nobody, and its pool keeps no room free"));
         }
         for planned in &claim.spec.pods {

@@ -16,7 +16,7 @@ pub(super) fn check(scene: &Scene<'_>, _: &mut Memory) -> Option<String> {
             let labels = claim.metadata.labels.as_ref();
             labels.and_then(|labels| labels.get(NODEPOOL_LABEL)) == Some(&pool.name.0)
         };
-        let causes: Vec<Cause> = scene.cluster.claims.values().filter(of_pool).filter_map(leaves).collect();
+        let causes: Vec<Cause> = scene.cluster.claims.values().filter(of_pool).filter_map(cause).collect();
         pool.disruption.budgets.iter().find_map(|budget| beyond(&causes, budget)).map(|(leave, most)| {
             format!("{leave} nodes of pool {} are emptied at a time, and {most} may be", pool.name)
         })
@@ -31,14 +31,17 @@ fn beyond(causes: &[Cause], budget: &DisruptionBudget) -> Option<(u64, u64)> {
     (leave > most).then_some((leave, most))
 }
 
-/// Returns the cause for which a healthy node is disrupted.
+/// Returns the cause for which a healthy node with pods is disrupted.
 pub(super) fn leaves(claim: &NodeClaim) -> Option<Cause> {
+    cause(claim).filter(|cause| *cause != Cause::Empty)
+}
+
+/// Returns the cause for which a healthy node is disrupted, with or without pods.
+fn cause(claim: &NodeClaim) -> Option<Cause> {
     let mut conditions = claim.status.iter().flat_map(|status| &status.conditions);
     let disrupting = conditions.find(|one| one.type_ == "Disrupting" && one.status == "True")?;
     // A node that the cloud interrupts is not healthy.
-    Reason::named(&disrupting.reason)
-        .and_then(Cause::of)
-        .filter(|cause| !matches!(cause, Cause::Empty | Cause::Interrupted))
+    Reason::named(&disrupting.reason).and_then(Cause::of).filter(|cause| *cause != Cause::Interrupted)
 }
 
 #[cfg(test)]

@@ -28,6 +28,9 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
     let not_before = if kept { scene.troubled.max(BUFFER_UNTIL) } else { scene.troubled };
     for (key, machine) in scene.machines {
         let instance = &machine.instance;
+        if scene.is_static(&instance.claim) {
+            continue;
+        }
         let node = all.nodes.with_provider_id(&instance.provider_id);
         let here = node.and_then(|node| all.pods.on_node(&node.name));
         let mut here = here.into_iter().flat_map(|here| &here.pods);

@@ -11,6 +11,7 @@ mod disruption_budgets;
 mod empty_goes;
 mod known_prices;
 mod leaks;
+mod moves_save;
 mod no_oscillation;
 mod notices_heeded;
 mod offers;
@@ -21,10 +22,15 @@ mod pods_hear_why;
 mod pool_limits;
 mod rest;
 mod room_first;
+mod static_size;
 mod work_kept;
 
 use std::fmt;
 use std::time::Duration;
+
+use poolwright_api::NodeClaim;
+use poolwright_core::PoolName;
+use poolwright_terms::keys::NODEPOOL_LABEL;
 
 use crate::cloud::Machine;
 use crate::cluster::Cluster;
@@ -75,10 +81,24 @@ pub struct Scene<'a> {
     pub quiet_since: Option<Duration>,
 }
 
+impl Scene<'_> {
+    /// Returns the pool of a claim.
+    fn pool_of<'c>(claim: &'c NodeClaim) -> Option<&'c String> {
+        claim.metadata.labels.as_ref()?.get(NODEPOOL_LABEL)
+    }
+
+    /// Returns whether the claim of this name belongs to a pool with replicas.
+    fn is_static(&self, claim: &str) -> bool {
+        let pool = self.cluster.claims.get(claim).and_then(|claim| Self::pool_of(claim));
+        let pool = pool.and_then(|pool| self.cluster.view().pools.get(&PoolName(pool.clone())));
+        pool.is_some_and(|pool| pool.replicas.is_some_and(|replicas| replicas > 0))
+    }
+}
+
 type Rule = (&'static str, fn(&Scene<'_>, &mut Memory) -> Option<String>);
 
 /// Rules that are checked after every change.
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 16] = [
     (one_instance::RULE, one_instance::check),
     (leaks::RULE, leaks::check),
     (claims_outlive::RULE, claims_outlive::check),
@@ -90,6 +110,7 @@ const RULES: [Rule; 15] = [
     (no_oscillation::RULE, no_oscillation::check),
     (disruption_budgets::RULE, disruption_budgets::check),
     (room_first::RULE, room_first::check),
+    (moves_save::RULE, moves_save::check),
     (notices_heeded::RECORDED, notices_heeded::recorded),
     (notices_heeded::KEPT, notices_heeded::kept),
     (asked_in_time::RULE, asked_in_time::check),
@@ -97,11 +118,12 @@ const RULES: [Rule; 15] = [
 ];
 
 /// Rules about durations, checked at this interval.
-const LASTING: [Rule; 5] = [
+const LASTING: [Rule; 6] = [
     (claims_say_why::STUCK, claims_say_why::stuck),
     (placed_in_time::RULE, placed_in_time::check),
     (closed_serves::RULE, closed_serves::check),
     (empty_goes::RULE, empty_goes::check),
+    (static_size::RULE, static_size::check),
     (pods_hear_why::RULE, pods_hear_why::check),
 ];
 const EVERY: Duration = Duration::from_secs(30);
@@ -123,6 +145,8 @@ pub struct Memory {
     room: room_first::Seen,
     empty: empty_goes::Seen,
     told: pods_hear_why::Seen,
+    moves: moves_save::Seen,
+    sizes: static_size::Seen,
 }
 
 impl Memory {

@@ -29,7 +29,7 @@ use crate::cluster::{Cluster, JobPlan};
 use crate::dice::Dice;
 use crate::record::Record;
 use crate::time::{MachineClock, Time, first_day};
-use crate::wire::{Process, Wire};
+use crate::wire::{Process, Wire, unwatched};
 pub use arrivals::SeededDelays;
 use ledger::Ledger;
 use patience::Patience;
@@ -133,7 +133,13 @@ impl Replay {
         let process = Process::new("controller", 1);
         let wire = Wire::new(server, process.clone(), accidents, self.seed, record);
         let stoppable = Stoppable::by(process.clone());
-        let cloud_of = CloudOf { cloud: cloud.clone(), kinds: kinds(&self.classes), process, sabotage: None };
+        let cloud_of = CloudOf {
+            cloud: cloud.clone(),
+            kinds: kinds(&self.classes),
+            process,
+            witness: unwatched(),
+            sabotage: None,
+        };
         let seller = Arc::new(Seller { cloud: cloud_of, sold: self.sold.clone() });
         let mut config = Config::new("controller", NAMESPACE);
         config.http = None;

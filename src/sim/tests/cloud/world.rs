@@ -17,7 +17,7 @@ use poolwright_sim::cluster::Cluster;
 use poolwright_sim::dice::Dice;
 use poolwright_sim::record::Record;
 use poolwright_sim::time::Time;
-use poolwright_sim::wire::Process;
+use poolwright_sim::wire::{Process, unwatched};
 use poolwright_terms::{CapacityType, NodeClassRef, Taint, TaintEffect};
 use serde_json::Value;
 use tokio::time::timeout;
@@ -58,6 +58,7 @@ impl SimWorld {
             cloud: self.cloud.clone(),
             kinds: vec![SIM_NODE_CLASS.kind],
             process: Process::new("test", 1),
+            witness: unwatched(),
             sabotage: None,
         })
     }
