@@ -58,6 +58,10 @@ pub struct Rates {
     pub dies: u32,
     /// The cloud interrupts a spot instance, with or without notice.
     pub interrupted: u32,
+    /// The kubelet of an instance stops to report for a while.
+    pub freezes: u32,
+    /// The cloud announces maintenance of an instance.
+    pub maintained: u32,
     /// Faults of the whole cluster per hour: crashes, network partitions, clock jumps.
     pub events_per_hour: u32,
 }
@@ -88,6 +92,8 @@ impl Rates {
         lacks_gpu: 0,
         dies: 0,
         interrupted: 0,
+        freezes: 0,
+        maintained: 0,
         events_per_hour: 0,
     };
 
@@ -116,6 +122,8 @@ impl Rates {
         lacks_gpu: 30,
         dies: 40,
         interrupted: 80,
+        freezes: 30,
+        maintained: 30,
         events_per_hour: 10,
     };
 
@@ -146,6 +154,8 @@ impl Rates {
             lacks_gpu: scale(self.lacks_gpu),
             dies: scale(self.dies),
             interrupted: scale(self.interrupted),
+            freezes: scale(self.freezes),
+            maintained: scale(self.maintained),
             events_per_hour: scale(self.events_per_hour),
         }
     }

@@ -193,6 +193,7 @@ fn job(dice: &mut Dice, number: usize) -> JobPlan {
         at_least: None,
         kept: None,
         never: false,
+        volume_in: None,
         is_set: false,
     }
 }
@@ -207,6 +208,7 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
     let mut of_buffer = Dice::new(seed, "buffer");
     let mut of_start = Dice::new(seed, "start");
     let mut of_types = Dice::new(seed, "types");
+    let mut of_repair = Dice::new(seed, "repair");
     let mut pool = |name: &str, dice: &mut Dice| {
         let spot = dice.per_mille(500);
         let types: &[&str] = if spot { &["spot", "on-demand"] } else { &["on-demand"] };
@@ -249,6 +251,10 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
             spec["buffer"] = json!([{"units": 1 + of_buffer.below(2), "requests": requests,
                 "schedule": BUFFER_FROM, "duration": "30m"}]);
         }
+        if of_repair.per_mille(400) {
+            spec["disruption"]["repair"] =
+                json!([{"condition": "Ready", "status": "Unknown", "after": "5m"}]);
+        }
         // Longer than any pod runs: otherwise nodes would expire before their work is done.
         if of_disruption.per_mille(150) {
             spec["template"]["spec"]["expireAfter"] = json!(of_disruption.pick(&["20m", "35m"]));
@@ -269,9 +275,9 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
             spec["template"]["spec"]["readinessGates"] =
                 json!([{"conditionType": "example.com/NetworkReady"}]);
         }
-        // One type only: if it is out of stock, everything waits for it.
-        if of_types.per_mille(150) {
-            let only = json!({"key": labels::INSTANCE_TYPE, "operator": "In", "values": [of_types.pick(&["g4dn.12xlarge", "g5.12xlarge"])]});
+        // One type only, which takes all work: if it is out of stock, everything waits for it.
+        if of_types.per_mille(100) {
+            let only = json!({"key": labels::INSTANCE_TYPE, "operator": "In", "values": ["p4d.24xlarge"]});
             if let Some(all) = spec["template"]["spec"]["requirements"].as_array_mut() {
                 all.push(only);
             }

@@ -47,6 +47,9 @@ pub(crate) fn with_rules(mut plan: JobPlan, dice: &mut Dice) -> JobPlan {
         }
         _ => {}
     }
+    if dice.per_mille(120) {
+        plan.volume_in = dice.pick(&["us-east-1a", "us-east-1b"]).map(|zone| (*zone).to_owned());
+    }
     plan.protected = dice.per_mille(150);
     if dice.per_mille(250) {
         plan.at_least = Some(plan.pods - u32::from(dice.per_mille(700)));

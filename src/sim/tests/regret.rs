@@ -40,6 +40,7 @@ fn job(name: String, arrives: Duration, gpus: u64, length: Duration) -> JobPlan 
         at_least: None,
         kept: Some(Duration::ZERO),
         never: false,
+        volume_in: None,
         is_set: false,
     }
 }

@@ -90,6 +90,7 @@ fn stretch(
             at_least: None,
             kept: Some(Duration::ZERO),
             never: false,
+            volume_in: None,
             is_set: is_service,
         });
     }

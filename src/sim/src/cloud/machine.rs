@@ -16,6 +16,11 @@ const UNLISTED: (u64, u64) = (5_000, 40_000);
 /// Milliseconds from the launch until an instance with a fault ends.
 const ENDS: (u64, u64) = (30_000, 1_200_000);
 
+/// How long a kubelet does not report: longer than the repair rules of some pools wait.
+const FROZEN: Duration = Duration::from_mins(20);
+/// The least time from the notice of maintenance until it happens.
+const MAINTAINED_AFTER: Duration = Duration::from_mins(5);
+
 /// A machine.
 #[derive(Clone, Debug)]
 pub struct Machine {
@@ -33,6 +38,10 @@ pub struct Machine {
     pub dies: Option<Duration>,
     /// When the cloud gives notice on the node, and how.
     pub notice: Option<(Duration, Notice)>,
+    /// When its kubelet stops to report, and when it reports again.
+    pub freezes: Option<(Duration, Duration)>,
+    /// When the cloud maintains it, which ends it, and when it says so.
+    pub maintained: Option<(Duration, Duration)>,
     /// Listings omit it before this time.
     pub(super) listed_from: Duration,
     /// When it was launched, in world time.
@@ -75,6 +84,8 @@ enum Flaw {
     Dies,
     Unlisted,
     Interrupted,
+    Freezes,
+    Maintained,
 }
 
 impl Machine {
@@ -98,6 +109,8 @@ impl Machine {
                     (rates.dies, Flaw::Dies),
                     (rates.unlisted, Flaw::Unlisted),
                     (interrupted, Flaw::Interrupted),
+                    (rates.freezes, Flaw::Freezes),
+                    (rates.maintained, Flaw::Maintained),
                 ],
             )?;
             let (ends, listed) = (span(dice, ENDS.0, ENDS.1), span(dice, UNLISTED.0, UNLISTED.1));
@@ -111,11 +124,17 @@ impl Machine {
             let notice = Notice::of(instance.offering.zone.as_str());
             (ends.saturating_sub(notice.ahead()).max(now), notice)
         });
+        let maintained = is(Flaw::Maintained).map(|(_, ends, ..)| (now, ends + MAINTAINED_AFTER));
         Self {
             price,
+            freezes: is(Flaw::Freezes).map(|(_, ends, ..)| (ends, ends + FROZEN)),
+            maintained,
             joins: is(Flaw::NeverJoins).is_none().then(|| now + span(dice, JOINS.0, JOINS.1)),
             lacks: u64::from(is(Flaw::LacksGpu).is_some()).min(gpus),
-            dies: is(Flaw::Dies).or(interrupted).map(|(_, ends, ..)| ends),
+            dies: is(Flaw::Dies)
+                .or(interrupted)
+                .map(|(_, ends, ..)| ends)
+                .or(maintained.map(|(_, ends)| ends)),
             notice,
             listed_from: is(Flaw::Unlisted).map_or(now, |(_, _, listed, _)| listed),
             launched: now,

@@ -91,6 +91,18 @@ pub(super) fn about(
     all
 }
 
+/// Returns the message that the cloud maintains an instance at `ends`, and so ends it.
+pub(super) fn maintenance(
+    provider_id: &str,
+    (told, ends): (Duration, Duration),
+    at: impl Fn(Duration) -> Timestamp,
+    dice: &mut Dice,
+) -> Mail {
+    let warning = Mail::warning(provider_id, (told, ends), &at);
+    let interruption = Interruption { kind: InterruptionKind::Maintenance, ..warning.interruption };
+    Mail { interruption, due: told + span(dice, ARRIVES.0, LATE.1), ..warning }
+}
+
 /// Returns when the next message is due.
 pub(super) fn next(mail: &[Mail]) -> Option<Duration> {
     mail.iter().filter(|one| one.given_back.is_none()).map(|one| one.due).min()

@@ -312,6 +312,11 @@ impl Cloud {
             let price = offering.price.known();
             let machine =
                 Machine::launched(instance.clone(), request, price, now, &self.accidents, &mut dice);
+            if let Some((told, ends)) = machine.maintained {
+                let calendar = mail::calendar((self.time.now(), now));
+                let mut dice = Dice::nth(self.seed, "mail", state.serial);
+                state.mail.push(mail::maintenance(&instance.provider_id, (told, ends), calendar, &mut dice));
+            }
             let price = price.map_or_else(|| "unknown".to_owned(), |price| price.to_string());
             self.record.say(format_args!(
                 "cloud launches {} as {id} at {price:#} for {}",

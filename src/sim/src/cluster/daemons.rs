@@ -21,6 +21,15 @@ impl Cluster {
         self.daemon_sets.push(set);
     }
 
+    /// Returns a pod of each DaemonSet, as its template describes it.
+    pub(crate) fn daemons(&self) -> impl Iterator<Item = Pod> {
+        self.daemon_sets.iter().filter_map(|set| {
+            let template = &set["spec"]["template"];
+            let metadata = json!({"name": "template", "namespace": NAMESPACE, "uid": "template"});
+            model_of(&json!({"object": {"metadata": metadata, "spec": template["spec"]}}))
+        })
+    }
+
     /// Schedules the missing pods of all DaemonSets for a node.
     pub(super) fn want_daemons(&mut self, node: &str) {
         for set in 0..self.daemon_sets.len() {
@@ -63,6 +72,7 @@ impl Cluster {
         // The affinity names the node, which the labels of a node do not contain.
         let mut admitted = pod.clone();
         admitted["spec"]["affinity"] = Value::Null;
+        admitted["metadata"]["uid"] = json!("template");
         let Some(model) = model_of(&json!({"object": admitted})) else { return };
         if rules::admits(&model.spec, &host.labels, &host.taints).is_ok() {
             self.ask(&Method::POST, &format!("/api/v1/namespaces/{NAMESPACE}/pods"), &pod);

@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use poolwright_core::{PodKey, PodPhase, PodRole};
-use poolwright_terms::keys::NOT_READY_TAINT;
+use poolwright_terms::keys::{NOT_READY_TAINT, UNREACHABLE_TAINT};
 use serde_json::{Value, json};
 
 use super::{Cluster, condition, pod_path};
@@ -24,6 +24,47 @@ impl Cluster {
             Notice::Closes => self.close(&node),
             Notice::ShutsDown => self.shut_down(&node),
         }
+    }
+
+    /// Stops the kubelet of a machine. The node controller notices that, and closes the node.
+    pub(super) fn freeze(&mut self, key: &str) {
+        let Some(node) = self.node_of_machine(key) else { return };
+        self.record.say(format_args!("kubelet of {node} does not report"));
+        self.set_ready(&node, &("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status."));
+        self.add_taint(&node, &json!({"key": UNREACHABLE_TAINT, "effect": "NoSchedule"}));
+        self.frozen.insert(node);
+    }
+
+    /// Lets the kubelet of a machine report again.
+    pub(super) fn thaw(&mut self, key: &str) {
+        let Some(node) = self.node_of_machine(key).filter(|node| self.frozen.remove(node)) else { return };
+        self.record.say(format_args!("kubelet of {node} reports again"));
+        self.set_ready(&node, &("True", "KubeletReady", "kubelet is posting ready status"));
+        let path = format!("{}/{node}", super::NODES);
+        let Some(object) = self.ask(&Method::GET, &path, &Value::Null) else { return };
+        let taints: Vec<&Value> = object["spec"]["taints"].as_array().into_iter().flatten().collect();
+        let left: Vec<&&Value> = taints.iter().filter(|taint| taint["key"] != UNREACHABLE_TAINT).collect();
+        let version = &object["metadata"]["resourceVersion"];
+        let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"taints": left}});
+        self.ask(&Method::PATCH, &path, &patch);
+    }
+
+    /// Returns the node of the running machine of this key.
+    fn node_of_machine(&self, key: &str) -> Option<String> {
+        let machine = self.cloud.running(key)?;
+        let node = self.view().nodes.with_provider_id(&machine.instance.provider_id);
+        node.map(|node| node.name.clone())
+    }
+
+    /// Sets the condition `Ready` of a node, and keeps its other conditions.
+    fn set_ready(&self, node: &str, (status, reason, message): &(&str, &str, &str)) {
+        let path = format!("{}/{node}", super::NODES);
+        let Some(object) = self.ask(&Method::GET, &path, &Value::Null) else { return };
+        let mut conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.retain(|one| one["type"] != "Ready");
+        conditions.push(condition("Ready", status, reason, message, self.time.now()));
+        let status = json!({"status": {"conditions": conditions}});
+        self.ask(&Method::PATCH, &format!("{path}/status"), &status);
     }
 
     fn close(&self, node: &str) {

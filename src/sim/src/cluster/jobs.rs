@@ -9,6 +9,7 @@ use poolwright_core::{ObjectKey, PodKey};
 use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, EXPECTED_DURATION_ANNOTATION, RAN_FOR_ANNOTATION};
 use serde_json::{Value, json};
 
+use super::volumes::volume_of;
 use super::{Cluster, Due, pod_path};
 
 /// Milliseconds from the creation of a Job to that of each pod.
@@ -51,6 +52,8 @@ pub struct JobPlan {
     pub kept: Option<Duration>,
     /// Whether no offering fits its pods. The world does not wait for such work.
     pub never: bool,
+    /// The zone of the volume that all its pods use, if they use one.
+    pub volume_in: Option<String>,
     /// Whether it is a ReplicaSet. Its pods run until it is scaled to zero.
     pub is_set: bool,
 }
@@ -102,7 +105,13 @@ impl Cluster {
     }
 
     pub(super) fn start_job(&mut self, number: usize) {
-        let plan = self.jobs[number].plan.clone();
+        let mut plan = self.jobs[number].plan.clone();
+        if let Some(zone) = &plan.volume_in {
+            let claim = json!({"claimName": volume_of(&plan.name)});
+            plan.spec["volumes"] = json!([{"name": "data", "persistentVolumeClaim": claim}]);
+            self.make_volume(&plan.name, &plan.namespace, zone);
+            self.jobs[number].plan.spec = plan.spec.clone();
+        }
         let labels = self.jobs[number].labels();
         let template = json!({"metadata": {"labels": labels}, "spec": plan.spec});
         let spec = if plan.is_set {
@@ -213,7 +222,7 @@ impl Cluster {
     }
 
     /// Returns the Job of a pod, and the index of the pod in it.
-    fn place(&self, key: &PodKey) -> Option<(usize, u32)> {
+    pub(super) fn place(&self, key: &PodKey) -> Option<(usize, u32)> {
         let name = key.name();
         let mut parts = name.rsplitn(3, '-');
         let (_, index, name) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);

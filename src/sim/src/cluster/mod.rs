@@ -7,6 +7,7 @@ mod jobs;
 mod nodes;
 mod pods;
 mod scheduling;
+mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -77,6 +78,12 @@ pub(crate) enum Due {
     NodeGone { provider_id: String },
     /// The pods of a deleted node are deleted.
     Orphans { node: String },
+    /// The volumes that no pod of a node uses any more are detached.
+    Detach { node: String },
+    /// The kubelet of a machine no longer reports.
+    Freeze { key: String },
+    /// It reports again.
+    Thaw { key: String },
     /// The pod of a DaemonSet is created for a node.
     Daemon { set: usize, node: String },
 }
@@ -109,6 +116,10 @@ pub struct Cluster {
     pub(crate) daemon_sets: Vec<Value>,
     /// The pods of DaemonSets that are about to be created: the index of the set, and the node.
     daemons_due: BTreeSet<(usize, String)>,
+    /// The Jobs whose volumes are attached, the nodes, and since when.
+    attached: BTreeMap<(String, String), Duration>,
+    /// The nodes whose kubelets do not report.
+    pub(crate) frozen: BTreeSet<String>,
     /// Counts of pods and nodes so far.
     pub(crate) tally: Tally,
     /// A bug of the controller that changes its claims, to test the rules.
@@ -160,6 +171,8 @@ impl Cluster {
             claims: BTreeMap::new(),
             daemon_sets: Vec::new(),
             daemons_due: BTreeSet::new(),
+            attached: BTreeMap::new(),
+            frozen: BTreeSet::new(),
             tally: Tally::default(),
             sabotage: None,
         };
@@ -228,6 +241,9 @@ impl Cluster {
             Due::Die { provider_id } => self.cloud.die(&provider_id),
             Due::NodeGone { provider_id } => self.node_gone(&provider_id),
             Due::Orphans { node } => self.collect_orphans(&node),
+            Due::Detach { node } => self.detach(&node),
+            Due::Freeze { key } => self.freeze(&key),
+            Due::Thaw { key } => self.thaw(&key),
             Due::Daemon { set, node } => self.make_daemon(set, &node),
         }
     }
@@ -240,6 +256,10 @@ impl Cluster {
                 }
                 if let Some((at, _)) = machine.notice {
                     self.at(at, Due::Notice { key: machine.instance.key.clone() });
+                }
+                if let Some((from, until)) = machine.freezes {
+                    self.at(from, Due::Freeze { key: machine.instance.key.clone() });
+                    self.at(until, Due::Thaw { key: machine.instance.key.clone() });
                 }
                 if let Some(dies) = machine.dies {
                     self.at(dies, Due::Die { provider_id: machine.instance.provider_id.clone() });

@@ -29,6 +29,8 @@ impl Cluster {
             self.index.delete_node(&node.name);
             self.nodes.remove_node(&node.name);
             self.give_up_daemons(&node.name);
+            self.frozen.remove(&node.name);
+            self.detach_soon(&node.name);
             self.after(COLLECTED.0, COLLECTED.1, Due::Orphans { node: node.name });
         } else {
             if node.ready && node.taints.iter().any(|taint| taint.key == NOT_READY_TAINT) {

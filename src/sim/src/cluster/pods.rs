@@ -24,6 +24,9 @@ impl Cluster {
             self.nodes.remove_pod(&key);
             self.pod_deleted(&key);
             self.daemon_deleted(&pod);
+            if let PodPhase::Bound { node } = &pod.phase {
+                self.detach_soon(node);
+            }
             self.reckon(&key);
             self.schedule_soon();
             return;
@@ -56,6 +59,9 @@ impl Cluster {
     }
 
     pub(super) fn start(&mut self, key: &PodKey, uid: &str) {
+        if self.is_frozen(key, uid) {
+            return self.after(STARTS.0, STARTS.1, Due::Start { pod: key.clone(), uid: uid.to_owned() });
+        }
         if !self.has_machine(key, uid) || self.pod(key, uid).is_none_or(|pod| pod.deleting_since.is_some()) {
             return;
         }
@@ -67,6 +73,9 @@ impl Cluster {
         if self.ask(&Method::PATCH, &format!("{}/status", pod_path(key)), &status).is_some() {
             self.record.say(format_args!("kubelet {key} runs"));
             self.pod_runs(key);
+            if let Some(PodPhase::Bound { node }) = self.pod(key, uid).map(|pod| pod.phase.clone()) {
+                self.attach(key, &node);
+            }
             if let Some(length) = self.length_of(key) {
                 let at = self.time.elapsed() + length;
                 self.at(at, Due::Finish { pod: key.clone(), uid: uid.to_owned() });
@@ -75,6 +84,9 @@ impl Cluster {
     }
 
     pub(super) fn finish(&mut self, key: &PodKey, uid: &str) {
+        if self.is_frozen(key, uid) {
+            return self.after(ENDS.0, ENDS.1, Due::Finish { pod: key.clone(), uid: uid.to_owned() });
+        }
         if !self.has_machine(key, uid) || self.pod(key, uid).is_none_or(|pod| pod.deleting_since.is_some()) {
             return;
         }
@@ -85,11 +97,23 @@ impl Cluster {
         if self.ask(&Method::PATCH, &format!("{}/status", pod_path(key)), &status).is_some() {
             self.record.say(format_args!("kubelet {key} has finished"));
             self.tally.finished += 1;
+            if let Some(PodPhase::Bound { node }) = self.pod(key, uid).map(|pod| pod.phase.clone()) {
+                self.detach_soon(&node);
+            }
             self.pod_succeeded(key);
         }
     }
 
+    /// Returns whether the kubelet of a pod's node does not report. It goes on with the pod later.
+    fn is_frozen(&self, key: &PodKey, uid: &str) -> bool {
+        let phase = self.pod(key, uid).map(|pod| pod.phase.clone());
+        matches!(phase, Some(PodPhase::Bound { node }) if self.frozen.contains(&node))
+    }
+
     pub(super) fn ended(&mut self, key: &PodKey, uid: &str) {
+        if self.is_frozen(key, uid) {
+            return self.after(ENDS.0, ENDS.1, Due::Ended { pod: key.clone(), uid: uid.to_owned() });
+        }
         let now = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": uid}});
         if self.ask(&Method::DELETE, &pod_path(key), &now).is_some() {
             self.record.say(format_args!("kubelet {key} has ended"));

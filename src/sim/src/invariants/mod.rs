@@ -23,6 +23,7 @@ mod pool_limits;
 mod rest;
 mod room_first;
 mod static_size;
+mod volumes_detached;
 mod work_kept;
 
 use std::fmt;
@@ -98,7 +99,7 @@ impl Scene<'_> {
 type Rule = (&'static str, fn(&Scene<'_>, &mut Memory) -> Option<String>);
 
 /// Rules that are checked after every change.
-const RULES: [Rule; 16] = [
+const RULES: [Rule; 17] = [
     (one_instance::RULE, one_instance::check),
     (leaks::RULE, leaks::check),
     (claims_outlive::RULE, claims_outlive::check),
@@ -111,6 +112,7 @@ const RULES: [Rule; 16] = [
     (disruption_budgets::RULE, disruption_budgets::check),
     (room_first::RULE, room_first::check),
     (moves_save::RULE, moves_save::check),
+    (volumes_detached::RULE, volumes_detached::check),
     (notices_heeded::RECORDED, notices_heeded::recorded),
     (notices_heeded::KEPT, notices_heeded::kept),
     (asked_in_time::RULE, asked_in_time::check),
@@ -147,6 +149,7 @@ pub struct Memory {
     told: pods_hear_why::Seen,
     moves: moves_save::Seen,
     sizes: static_size::Seen,
+    volumes: volumes_detached::Seen,
 }
 
 impl Memory {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::{Catalogue, Offering};
+use poolwright_catalog::{Catalogue, Offering, ResourceList};
 use poolwright_core::rules;
 use poolwright_core::{Pod, PodPhase, PodRole, Pool, PoolName};
 use poolwright_terms::keys::NODEPOOL_LABEL;
@@ -21,7 +21,7 @@ pub(super) fn waiting<'s>(scene: &'s Scene<'_>) -> impl Iterator<Item = &'s Pod>
 /// Returns whether some offering fits the pod on an empty node, regardless of stock, quotas and limits.
 pub(super) fn is_sold(scene: &Scene<'_>, pod: &Pod) -> bool {
     let catalogue = scene.cluster.cloud.catalogue();
-    scene.cluster.view().pools.values().any(|pool| takes(pool, &catalogue, pod).next().is_some())
+    scene.cluster.view().pools.values().any(|pool| takes(scene, pool, &catalogue, pod).next().is_some())
 }
 
 /// Returns whether such an offering is in stock now and within quota and the limits of its pool.
@@ -29,8 +29,11 @@ pub(super) fn can_be_had(scene: &Scene<'_>, pod: &Pod) -> bool {
     let catalogue = scene.cluster.cloud.catalogue();
     scene.cluster.view().pools.values().any(|pool| {
         let held = pool_limits::held(scene, pool);
-        takes(pool, &catalogue, pod).any(|offering| {
+        takes(scene, pool, &catalogue, pod).any(|offering| {
             let kind = &catalogue.types()[&offering.id.instance_type];
+            if !pod.spec.requests.fits(&without_daemons(scene, &kind.allocatable)) {
+                return false;
+            }
             let price = offering.price.known().unwrap_or_default();
             held.clone().with(price, &kind.allocatable).passed(pool).is_none()
                 && scene.cluster.cloud.has(&offering.id)
@@ -38,14 +41,31 @@ pub(super) fn can_be_had(scene: &Scene<'_>, pod: &Pod) -> bool {
     })
 }
 
+/// Returns the room that the pods of all DaemonSets would leave, wherever they may run.
+fn without_daemons(scene: &Scene<'_>, room: &ResourceList) -> ResourceList {
+    let mut left = room.clone();
+    for set in scene.cluster.daemons() {
+        left.saturating_sub(&set.spec.requests);
+    }
+    left
+}
+
 /// Returns the offerings of a pool that fit a pod on an empty node.
-fn takes<'a>(pool: &'a Pool, catalogue: &'a Catalogue, pod: &'a Pod) -> impl Iterator<Item = &'a Offering> {
+fn takes<'a>(
+    scene: &'a Scene<'_>,
+    pool: &'a Pool,
+    catalogue: &'a Catalogue,
+    pod: &'a Pod,
+) -> impl Iterator<Item = &'a Offering> {
+    let zone = scene.cluster.zone_of_volume(&pod.key);
     catalogue.offerings().iter().filter(move |offering| {
         let kind = &catalogue.types()[&offering.id.instance_type];
         let labels = labels_of(pool, catalogue, offering);
         offering.price.known().is_some()
             && pool.problem.is_none()
             && !pool.deleting
+            && pool.replicas.is_none()
+            && zone.is_none_or(|zone| zone == offering.id.zone.as_str())
             && pool.requirements.iter().all(|one| rules::matches(one, &labels))
             && pod.spec.unmodelled.is_empty()
             && pod.spec.requests.fits(&kind.allocatable)

@@ -25,6 +25,10 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
         let all = scene.cluster.view();
         let Some(node) = all.nodes.with_provider_id(&machine.instance.provider_id) else { continue };
         let claim = scene.cluster.claims.get(&machine.instance.claim);
+        // A node whose kubelet does not report cannot be drained (`docs/disruption.md`, repair).
+        if scene.cluster.frozen.contains(&node.name) {
+            continue;
+        }
         // A node that was never initialized was never opened by the controller, so pods on it were not protected.
         if claim.is_some_and(|claim| !was_initialized(claim) || is_due(claim, scene.cluster.time.now())) {
             continue;
