@@ -40,6 +40,8 @@ pub struct Rates {
     pub cloud_answer_lost: u32,
     /// A call of the cloud is never answered and has no effect.
     pub cloud_swallowed: u32,
+    /// A call of the cloud panics: its task in the controller dies.
+    pub cloud_panics: u32,
     /// A launch finds its offering out of stock.
     pub stock_out: u32,
     /// Spot prices change. Drawn every ten minutes.
@@ -83,6 +85,7 @@ impl Rates {
         cloud_fails: 0,
         cloud_answer_lost: 0,
         cloud_swallowed: 0,
+        cloud_panics: 0,
         stock_out: 0,
         prices_move: 0,
         unlisted: 0,
@@ -113,6 +116,7 @@ impl Rates {
         cloud_fails: 50,
         cloud_answer_lost: 50,
         cloud_swallowed: 10,
+        cloud_panics: 5,
         stock_out: 100,
         prices_move: 300,
         unlisted: 100,
@@ -145,6 +149,7 @@ impl Rates {
             cloud_fails: scale(self.cloud_fails),
             cloud_answer_lost: scale(self.cloud_answer_lost),
             cloud_swallowed: scale(self.cloud_swallowed),
+            cloud_panics: scale(self.cloud_panics),
             stock_out: scale(self.stock_out),
             prices_move: scale(self.prices_move),
             unlisted: scale(self.unlisted),
@@ -180,10 +185,12 @@ pub enum Site {
     Price,
     /// The beginning of a watch.
     Cache,
+    /// A call of the cloud whose code panics.
+    Panic,
 }
 
 impl Site {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Request,
         Self::Watch,
         Self::Cloud,
@@ -192,6 +199,7 @@ impl Site {
         Self::Cluster,
         Self::Price,
         Self::Cache,
+        Self::Panic,
     ];
 
     fn name(self) -> &'static str {
@@ -204,6 +212,7 @@ impl Site {
             Self::Cluster => "blow",
             Self::Price => "price",
             Self::Cache => "cache",
+            Self::Panic => "panic",
         }
     }
 }

@@ -111,6 +111,9 @@ pub fn run_until(setup: &Setup, until: Duration) -> std::io::Result<Outcome> {
     Ok(outcome)
 }
 
+/// The time until the kubelet restarts a container that has ended.
+const RESTARTS: Duration = Duration::from_secs(10);
+
 struct Replica {
     process: Arc<Process>,
     clock: Arc<MachineClock>,
@@ -240,15 +243,15 @@ impl World {
             }
             looked = seen;
             let machines = self.cloud.machines();
-            let struck = self.accidents.struck(&[Site::Stock, Site::Instance, Site::Cluster]);
+            let struck = self.accidents.struck(&[Site::Stock, Site::Instance, Site::Cluster, Site::Panic]);
             if struck > troubles {
                 (troubles, troubled) = (struck, self.time.elapsed());
             }
-            let struck = self.accidents.struck(&[Site::Cluster]);
+            let struck = self.accidents.struck(&[Site::Cluster, Site::Panic]);
             if struck > blows {
                 (blows, blown) = (struck, self.time.elapsed());
             }
-            let sites = [Site::Request, Site::Watch, Site::Cloud, Site::Cluster, Site::Cache];
+            let sites = [Site::Request, Site::Watch, Site::Cloud, Site::Cluster, Site::Cache, Site::Panic];
             let struck = self.accidents.struck(&sites);
             if struck > disturbances {
                 (disturbances, disturbed) = (struck, self.time.elapsed());
@@ -361,14 +364,22 @@ impl World {
         self.replicas[replica] = Some(Replica { process, clock, task: tokio::spawn(stoppable.run(run)) });
     }
 
-    /// Returns the violation of a controller that ended by itself, which is a bug.
+    /// Restarts a controller that ended because one of its tasks panicked. Any other that ends by itself is a violation.
     async fn ended_controller(&mut self) -> Option<Violation> {
-        let ended = self.replicas.iter_mut().flatten().find(|one| one.task.is_finished())?;
-        let seen = match (&mut ended.task).await {
+        let is_ended = |one: &Option<Replica>| one.as_ref().is_some_and(|one| one.task.is_finished());
+        let replica = self.replicas.iter().position(is_ended)?;
+        let ended = self.replicas[replica].take()?;
+        let seen = match ended.task.await {
             Ok(Ok(())) => "it returned".to_owned(),
             Ok(Err(error)) => format!("{error:#}"),
             Err(panic) => panic.to_string(),
         };
+        if ended.process.has_panicked() {
+            self.record.say(format_args!("controller {replica} ends: {seen}"));
+            ended.process.kill();
+            self.later(RESTARTS, Plan::Start { replica, renamed: false });
+            return None;
+        }
         let at = self.time.elapsed();
         Some(Violation { rule: "a controller never ends by itself", seen, at })
     }

@@ -40,6 +40,7 @@ pub struct Process {
     pub incarnation: u64,
     dead: AtomicBool,
     cut: AtomicBool,
+    panicked: AtomicBool,
     changed: Notify,
     /// While it is paused: the tasks to wake afterwards.
     still: Mutex<Option<Vec<Waker>>>,
@@ -64,6 +65,7 @@ impl Process {
             incarnation,
             dead: AtomicBool::new(false),
             cut: AtomicBool::new(false),
+            panicked: AtomicBool::new(false),
             changed: Notify::new(),
             still: Mutex::new(None),
         })
@@ -93,6 +95,17 @@ impl Process {
     pub fn cut_off(&self, cut: bool) {
         self.cut.store(cut, Ordering::Relaxed);
         self.changed.notify_waiters();
+    }
+
+    /// Panics in the calling task, without a message on standard error.
+    pub fn panic(&self, message: &'static str) -> ! {
+        self.panicked.store(true, Ordering::Relaxed);
+        std::panic::resume_unwind(Box::new(message))
+    }
+
+    /// Returns whether one of its tasks panicked. It may end then.
+    pub fn has_panicked(&self) -> bool {
+        self.panicked.load(Ordering::Relaxed)
     }
 
     /// Returns whether its requests arrive.

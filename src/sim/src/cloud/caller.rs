@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::Cloud;
-use crate::accidents::{Site, one_of, span};
+use crate::accidents::{Rates, Site, one_of, span};
 use crate::dice::Dice;
 use crate::run::Sabotage;
 use crate::wire::{Process, Witness};
@@ -56,6 +56,12 @@ impl CloudOf {
             return std::future::pending().await;
         }
         let cloud = self.cloud.clone();
+        let panics = |rates: &Rates, dice: &mut Dice| dice.per_mille(rates.cloud_panics).then_some(());
+        if cloud.accidents.at(Site::Panic, panics).is_some() {
+            let Process { identity, incarnation, .. } = &*self.process;
+            cloud.record.say(format_args!("{identity}.{incarnation} cloud {what} panics"));
+            self.process.panic("a fault of the provider's code");
+        }
         let number = cloud.calls.fetch_add(1, Ordering::Relaxed);
         let mut dice = Dice::nth(cloud.seed, "cloud", number);
         let (way, takes) = (span(&mut dice, 5, 40), span(&mut dice, 50, 1_500));
