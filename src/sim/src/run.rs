@@ -77,6 +77,16 @@ pub enum Sabotage {
     NobodyIsAsked,
     /// It lets no pod onto closed nodes.
     NobodyIsLetIn,
+    /// It takes a terminating instance for gone.
+    EndsNotAwaited,
+    /// It does not see which volumes are attached.
+    AttachmentsUnseen,
+    /// It believes that one type after the other nearly costs nothing.
+    PricesMisread,
+    /// It does not see budgets for empty nodes.
+    EmptyBudgetsUnseen,
+    /// It believes that pools with replicas want none.
+    ReplicasUnseen,
 }
 
 /// The result of a world.

@@ -57,7 +57,19 @@ pub async fn serve(
             }
             answer
         }
-        Sabotage::SelectorsUnseen if method == Method::GET && path.ends_with("/pods") => unseen(answer),
+        Sabotage::SelectorsUnseen if method == Method::GET && path.ends_with("/pods") => {
+            let names = [("\"nodeSelector\"", "\"noSelector\""), ("\"schedulingGates\"", "\"noGates\"")];
+            changed(answer, &names)
+        }
+        Sabotage::AttachmentsUnseen if method == Method::GET && path.ends_with("/volumeattachments") => {
+            changed(answer, &[("\"nodeName\":\"", "\"nodeName\":\"not-")])
+        }
+        Sabotage::EmptyBudgetsUnseen if method == Method::GET && path.ends_with("/nodepools") => {
+            changed(answer, &[("[\"Empty\"]", "[\"Expired\"]")])
+        }
+        Sabotage::ReplicasUnseen if method == Method::GET && path.ends_with("/nodepools") => {
+            changed(answer, &[("\"replicas\":1", "\"replicas\":0"), ("\"replicas\":2", "\"replicas\":0")])
+        }
         _ => answer,
     }
 }
@@ -75,13 +87,14 @@ fn says_that_it_leaves(sent: &[u8]) -> bool {
     conditions.any(|one| one["type"] == "Disrupting" && one["status"] == "True" && one["reason"] != "Empty")
 }
 
-/// Renames node selectors and scheduling gates in lists and watches of pods, so that the controller does not see them.
-fn unseen(answer: Response<Body>) -> Response<Body> {
+/// Replaces these texts in a list or watch, so that the controller does not see what is there.
+fn changed(answer: Response<Body>, texts: &[(&'static str, &'static str)]) -> Response<Body> {
     let (parts, body) = answer.into_parts();
-    let parts_of = body.into_data_stream().map(|part| {
+    let texts = texts.to_vec();
+    let parts_of = body.into_data_stream().map(move |part| {
         part.map(|bytes| {
-            let text = String::from_utf8_lossy(&bytes);
-            text.replace("\"nodeSelector\"", "\"noSelector\"").replace("\"schedulingGates\"", "\"noGates\"")
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            texts.iter().fold(text, |text, (old, new)| text.replace(old, new))
         })
     });
     Response::from_parts(parts, Body::from_stream(parts_of))

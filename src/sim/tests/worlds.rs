@@ -133,7 +133,7 @@ fn a_controller_that_orders_under_another_key_each_time_is_found_to_buy_twice() 
 #[test]
 fn claims_without_a_finalizer_are_found_to_be_gone_before_their_instances() {
     let (rule, _) = broken_by(Sabotage::FinalizersVanish, (1, 50));
-    assert_eq!(rule, "no claim is gone while its instance runs");
+    assert_eq!(rule, "no claim is gone while its instance is there");
 }
 
 #[test]
@@ -231,6 +231,36 @@ fn a_controller_that_lets_no_pod_onto_closed_nodes_is_found() {
     let outcome = run(&Setup { sabotage, ..setup(7, Rates::NONE) }).expect("a runtime");
     let rule = outcome.violation.expect("it is found").rule;
     assert!(rule.starts_with("no pod waits longer than 12 minutes"), "{rule}");
+}
+
+#[test]
+fn a_controller_that_takes_a_terminating_instance_for_gone_is_found() {
+    let rule = broken_without_accidents(Sabotage::EndsNotAwaited, 1..=5);
+    assert_eq!(rule, "no claim is gone while its instance is there");
+}
+
+#[test]
+fn a_controller_that_terminates_instances_with_attached_volumes_is_found() {
+    let rule = broken_without_accidents(Sabotage::AttachmentsUnseen, 1..=40);
+    assert!(rule.starts_with("no instance is terminated while a volume that its pods have left"), "{rule}");
+}
+
+#[test]
+fn a_controller_that_moves_pods_to_dearer_nodes_is_found() {
+    let rule = broken_without_accidents(Sabotage::PricesMisread, 1..=60);
+    assert!(rule.starts_with("nodes that are emptied to save money cost more"), "{rule}");
+}
+
+#[test]
+fn a_controller_that_ignores_a_budget_for_empty_nodes_is_found() {
+    let rule = broken_without_accidents(Sabotage::EmptyBudgetsUnseen, 1..=60);
+    assert!(rule.starts_with("no more healthy nodes are disrupted at a time"), "{rule}");
+}
+
+#[test]
+fn a_pool_without_the_nodes_that_it_wants_is_found() {
+    let rule = broken_without_accidents(Sabotage::ReplicasUnseen, 1..=20);
+    assert!(rule.starts_with("a pool with replicas has that many claims"), "{rule}");
 }
 
 #[test]

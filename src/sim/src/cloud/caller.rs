@@ -127,6 +127,9 @@ impl CloudProvider for CloudOf {
 
     async fn catalogue(&self, class: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {
         let class = class.clone();
+        if self.sabotage == Some(Sabotage::PricesMisread) {
+            return self.call("catalogue", |cloud| Ok(cloud.misread_catalogue())).await?;
+        }
         self.call("catalogue", move |cloud| cloud.check(&class).map(|()| cloud.catalogue())).await?
     }
 
@@ -159,6 +162,14 @@ impl CloudProvider for CloudOf {
         let key = key.to_owned();
         if self.sabotage == Some(Sabotage::NothingTerminates) {
             return self.call("terminate", |_| false).await;
+        }
+        if self.sabotage == Some(Sabotage::EndsNotAwaited) {
+            return self
+                .call("terminate", move |cloud| {
+                    cloud.terminate(&key);
+                    true
+                })
+                .await;
         }
         self.call("terminate", move |cloud| cloud.terminate(&key)).await
     }

@@ -56,6 +56,24 @@ impl Market {
         self.now.clone()
     }
 
+    /// Returns the current catalogue as a buggy controller reads it: one type after the other costs a thousandth, for ten minutes.
+    pub fn misread(&mut self, now: Duration, accidents: &Accidents) -> Arc<Catalogue> {
+        let catalogue = self.catalogue(now, accidents);
+        let slot = usize::try_from(now.as_secs() / 600).unwrap_or(0) % catalogue.types().len().max(1);
+        let Some(cheap) = catalogue.types().keys().nth(slot) else { return catalogue };
+        let offerings = catalogue.offerings().iter().map(|offering| {
+            let mut offering = offering.clone();
+            if let Price::Known(quote) = &offering.price
+                && offering.id.instance_type == *cheap
+            {
+                let usd_per_hour = UsdPerHour::from_micros(quote.usd_per_hour.micros() / 1_000);
+                offering.price = Price::Known(Quote { usd_per_hour, ..quote.clone() });
+            }
+            offering
+        });
+        Arc::new(selling(&self.listed, offerings.collect()))
+    }
+
     /// Returns the least and the highest price that an offering ever has; `None` if it is unknown.
     pub fn price_range(&self, id: &OfferingId) -> Option<(UsdPerHour, UsdPerHour)> {
         let offering = self.listed.offerings().iter().find(|one| one.id == *id)?;
@@ -135,6 +153,10 @@ fn moved(listed: &Catalogue, thousandths: &[usize]) -> Catalogue {
         }
         offering
     });
-    let types = listed.types().values().cloned().collect();
-    Catalogue::new(listed.origin().clone(), types, offerings.collect())
+    selling(listed, offerings.collect())
+}
+
+/// Returns a catalogue with other offerings.
+fn selling(listed: &Catalogue, offerings: Vec<Offering>) -> Catalogue {
+    Catalogue::new(listed.origin().clone(), listed.types().values().cloned().collect(), offerings)
 }

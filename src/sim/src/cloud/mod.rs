@@ -117,6 +117,11 @@ impl Cloud {
         self.market().catalogue(self.time.elapsed(), &self.accidents)
     }
 
+    /// Returns the current offerings, with one type after the other at a thousandth of its price for an hour.
+    fn misread_catalogue(&self) -> Arc<Catalogue> {
+        self.market().misread(self.time.elapsed(), &self.accidents)
+    }
+
     /// Returns the least and the highest price that an offering ever has; `None` if it is unknown.
     pub fn price_range(&self, offering: &OfferingId) -> Option<(UsdPerHour, UsdPerHour)> {
         self.market().price_range(offering)
