@@ -19,7 +19,7 @@ use crate::args::{ControllerFlags, LogFormat, PlacementMode, limit};
 use crate::clouds::clouds;
 use crate::exit::{ExitStatus, Failure};
 use crate::plan::commitments;
-use crate::plan::limits::limits;
+use crate::plan::limits::{limits, namespace_limits};
 use crate::{catalogue, connect, print, scheduler};
 
 /// Runs the controller until it is told to stop.
@@ -28,6 +28,7 @@ pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
     log(&flags.log_level, flags.log_format)?;
     let scheduler = scheduler::read(flags.scheduler_config.as_deref())?;
     let limits = limits(&flags.limit)?;
+    let namespace_limits = namespace_limits(&flags.namespace_limit)?;
     let commitments = match &flags.commitments {
         Some(path) => {
             Some(CommittedFile { path: path.clone(), commitments: commitments::read_for_controller(path)? })
@@ -50,7 +51,8 @@ pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
     runtime.block_on(async {
         let namespace =
             flags.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
-        let mut config = Config { limits, commitments, ..config(flags, namespace, scheduler) };
+        let mut config =
+            Config { limits, namespace_limits, commitments, ..config(flags, namespace, scheduler) };
         let clock = SystemClock::new();
         let site = Site {
             flags: flags.clouds.values.clone(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use poolwright_catalog::UsdPerHour;
 use poolwright_core::lifecycle::PlacementMode;
 use poolwright_core::plan::{MinValuesPolicy, PreferencePolicy, SpotRisk};
-use poolwright_core::{DisruptionBudget, PoolLimits, Profiles};
+use poolwright_core::{DisruptionBudget, NamespaceLimits, PoolLimits, Profiles};
 use poolwright_intake::Commitments;
 
 use crate::leader::LeaseSettings;
@@ -66,6 +66,8 @@ pub struct Config {
     pub min_values: MinValuesPolicy,
     /// The most that the nodes of a pool without a money limit of its own may cost; `None` for no limit.
     pub default_usd_per_hour: Option<UsdPerHour>,
+    /// Limits of every namespace that states none of its own.
+    pub namespace_limits: NamespaceLimits,
     /// The counted cost of spot interruptions; `None` to compare offerings only by price.
     pub spot_risk: Option<SpotRisk>,
     /// Limits over all pools together, in addition to each pool's own.
@@ -106,6 +108,7 @@ impl Config {
             preferences: PreferencePolicy::default(),
             min_values: MinValuesPolicy::default(),
             default_usd_per_hour: None,
+            namespace_limits: NamespaceLimits::new(),
             spot_risk: Some(SpotRisk::default()),
             limits: PoolLimits::default(),
             commitments: None,

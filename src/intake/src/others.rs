@@ -6,17 +6,10 @@ use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use poolwright_api::FieldProblem;
 use poolwright_core::{
-    HostPort, Namespace, Namespaces, Operator, PodAffinityTerm, Requirement, TopologySpreadConstraint,
-    UnmodelledRule,
+    HostPort, Namespaces, Operator, PodAffinityTerm, Requirement, TopologySpreadConstraint, UnmodelledRule,
 };
 
 use crate::rules::operator;
-
-/// Converts a namespace.
-pub fn namespace(from: &k8s::Namespace) -> Namespace {
-    let meta = &from.metadata;
-    Namespace { name: meta.name.clone().unwrap_or_default(), labels: meta.labels.clone().unwrap_or_default() }
-}
 
 /// The owner of the rules. Their meaning depends on it.
 #[derive(Clone, Copy, Debug)]

@@ -66,5 +66,5 @@ pub use solution::{
 };
 pub use solve::{greedy, solve, solve_from};
 pub use stages::{SearchStage, Stages};
-pub use stop::{NeverStop, Progress, StopSignal};
+pub use stop::{FirstHalf, NeverStop, Progress, StopSignal};
 pub use warm::Warm;

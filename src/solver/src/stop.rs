@@ -21,6 +21,27 @@ pub trait StopSignal {
     fn spent(&mut self, _units: u64) {}
 }
 
+/// A [`StopSignal`] that stops when half of the time of another one is over, so that a second step has time.
+pub struct FirstHalf<'a>(pub &'a mut dyn StopSignal);
+
+impl StopSignal for FirstHalf<'_> {
+    fn should_stop(&mut self) -> bool {
+        self.0.is_half_over()
+    }
+
+    fn improved(&mut self, plan: &Solution) {
+        self.0.improved(plan);
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        self.0.progress(progress);
+    }
+
+    fn spent(&mut self, units: u64) {
+        self.0.spent(units);
+    }
+}
+
 /// The progress of a solve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {

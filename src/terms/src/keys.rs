@@ -36,6 +36,13 @@ pub const REASON_ANNOTATION: &str = "poolwright.dev/reason";
 /// name of their batch, a slash, and the number of claims.
 pub const LAUNCH_BATCH_ANNOTATION: &str = "poolwright.dev/launch-batch";
 
+/// Annotation on Namespaces: the most nodes that Poolwright buys for their pods.
+pub const LIMIT_NODES_ANNOTATION: &str = "poolwright.dev/limit-nodes";
+/// Annotation on Namespaces: the most GPUs for which Poolwright buys nodes for their pods.
+pub const LIMIT_GPUS_ANNOTATION: &str = "poolwright.dev/limit-gpus";
+/// Annotation on Namespaces: the most that the nodes of their pods may cost, in US dollars per hour.
+pub const LIMIT_USD_PER_HOUR_ANNOTATION: &str = "poolwright.dev/limit-usd-per-hour";
+
 /// The duration that the author of a pod expects: `90m`.
 pub const EXPECTED_DURATION_ANNOTATION: &str = "poolwright.dev/expected-duration";
 /// The time that a pod's work ran before, in pods that it continues: `35h`. For jobs that resume from a checkpoint.

@@ -96,6 +96,7 @@ reasons! {
     LimitReached: "A limit of the pool leaves pods waiting.", "Raise `spec.limits`, or remove work.";
     LowPriority: "The priority of the pod is too low for Poolwright to buy a node.", "Give the pod a higher priority, or lower the controller's `--min-priority`.";
     Maintenance: "The cloud will maintain the machine at the deadline.", "Nothing: Poolwright moves its pods before that.";
+    NamespaceLimitReached: "A limit of the namespace leaves the pod waiting.", "Raise the limit that the message names, or end pods of the namespace.";
     NoNodeClaim: "The NodeClaim of the node is gone, but pods still run on the node. Poolwright terminates the instance when they have ended.", "Nothing. If you created the instance by hand, remove Poolwright's tags from it.";
     NoOfferingFits: "The pod fits no offering of any pool.", "Read the nearest miss in the message. Request less, or allow more in a pool.";
     NoOfferingMatches: "No offering of the pool's node class meets the pool's requirements.", "Correct `spec.template.spec.requirements`, or the node class.";

@@ -139,6 +139,13 @@ pub struct ControllerFlags {
     )]
     pub default_usd_per_hour: UsdPerHour,
 
+    /// Buy no more than this for the pods of each namespace: nodes=10, gpus=8, usdPerHour=40 [default: no limit]
+    ///
+    /// The annotations poolwright.dev/limit-nodes, limit-gpus and limit-usd-per-hour of a Namespace replace it. Repeat the flag
+    /// for more limits.
+    #[arg(long, value_name = "KEY=AMOUNT", env = "POOLWRIGHT_NAMESPACE_LIMIT")]
+    pub namespace_limit: Vec<String>,
+
     /// Disrupt at most this many nodes at a time, over all pools together
     ///
     /// Takes an entry of a NodePool's spec.disruption.budgets: `{nodes: 10%, reasons: [Underutilized], schedule: 0 9 * * mon-fri,

@@ -186,6 +186,13 @@ pub struct InputFlags {
     #[arg(long, value_name = "KEY=AMOUNT", help_heading = "What may be bought")]
     pub limit: Vec<String>,
 
+    /// Buy no more than this for the pods of each namespace: nodes=10, gpus=8, usdPerHour=40 [default: no limit]
+    ///
+    /// The annotations poolwright.dev/limit-nodes, limit-gpus and limit-usd-per-hour of a Namespace replace it. Give the
+    /// flags of the controller to plan as it does. Repeat the flag for more limits.
+    #[arg(long, value_name = "KEY=AMOUNT", help_heading = "What may be bought")]
+    pub namespace_limit: Vec<String>,
+
     /// The --config of your kube-scheduler: its default spread and added affinity apply to its pods
     ///
     /// A KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1. A pod belongs to the profile of its schedulerName.

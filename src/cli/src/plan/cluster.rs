@@ -219,6 +219,13 @@ impl Objects {
             let ignored = poolwright_intake::ignored_annotations(pod);
             notes.extend(ignored.map(|ignored| format!("Pod {namespace}/{name}: ignored {ignored}")));
         }
+        for namespace in &self.namespaces {
+            let ignored = poolwright_intake::ignored_limits(namespace);
+            notes.extend(
+                ignored.map(|ignored| format!("Namespace {}: ignored {ignored}", namespace.name_any())),
+            );
+        }
+        let namespaces: Vec<Namespace> = self.namespaces.iter().map(poolwright_intake::namespace).collect();
         let nodes = convert(&self.nodes, poolwright_intake::node, notes);
         let mut admission = Admission::default();
         for range in &self.limit_ranges {
@@ -252,7 +259,8 @@ impl Objects {
             workloads: keyed(workloads, |workload| (workload.kind.clone(), workload.key.clone())),
             pods: keyed(pods, |pod| pod.key.clone()),
             nodes: keyed(nodes, |node| node.name.clone()),
-            namespaces: Namespace::labels_by_name(self.namespaces.iter().map(poolwright_intake::namespace)),
+            namespace_limits: Namespace::limits_by_name(&namespaces),
+            namespaces: Namespace::labels_by_name(namespaces),
             daemonsets: keyed(daemonsets, |daemonset| daemonset.key.clone()),
             claims: keyed(claims, |claim| claim.name.clone()),
             pools: keyed(pools, |pool| pool.name.clone()),

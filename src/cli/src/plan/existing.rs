@@ -42,8 +42,9 @@ pub fn add(paths: &[PathBuf], snapshot: &mut Snapshot, notes: &mut Vec<String>) 
     notes.extend(ours("pods without a node", waiting));
     snapshot.nodes.extend(manifest.nodes.into_iter().map(|node| (node.name.clone(), Arc::new(node))));
     snapshot.claims.extend(manifest.claims.into_iter().map(|claim| (claim.name.clone(), Arc::new(claim))));
-    let namespaces = manifest.namespaces.into_iter().map(|namespace| (namespace.name, namespace.labels));
-    Arc::make_mut(&mut snapshot.namespaces).extend(namespaces);
+    for namespace in manifest.namespaces {
+        snapshot.put_namespace(namespace);
+    }
     for claim in manifest.volume_claims {
         snapshot.volume_claims.insert(claim.key.clone(), Arc::new(claim));
     }

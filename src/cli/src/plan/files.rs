@@ -82,6 +82,7 @@ pub fn input(paths: &[PathBuf], namespace: Option<&str>, offers: &Offers) -> Res
     let mut snapshot = Snapshot {
         pods: keyed(pods, |pod| pod.key.clone()),
         nodes: keyed(nodes, |node| node.name.clone()),
+        namespace_limits: Namespace::limits_by_name(&namespaces),
         namespaces: Namespace::labels_by_name(namespaces),
         daemonsets: keyed(daemonsets, |daemonset| daemonset.key.clone()),
         claims: keyed(claims, |claim| claim.name.clone()),

@@ -1,11 +1,11 @@
-//! `--limit`: limits over all pools together.
+//! `--limit`: limits over all pools together. `--namespace-limit`: limits of each namespace.
 
 use std::collections::BTreeSet;
 
 use poolwright_api::meant;
 use poolwright_catalog::{Catalogue, ResourceName, UsdPerHour, quantity};
 use poolwright_core::plan::Sharing;
-use poolwright_core::{PoolLimits, Snapshot};
+use poolwright_core::{NamespaceLimit, NamespaceLimits, PoolLimits, Snapshot};
 
 use crate::exit::Failure;
 use crate::problems::Problems;
@@ -27,6 +27,31 @@ pub fn limits(texts: &[String]) -> Result<PoolLimits, Failure> {
         }
     }
     problems.or(limits).map_err(refused)
+}
+
+/// Parses limits of each namespace from `KEY=AMOUNT` texts. All problems are reported together.
+pub fn namespace_limits(texts: &[String]) -> Result<NamespaceLimits, Failure> {
+    let mut limits = NamespaceLimits::new();
+    let mut problems = Problems::new();
+    for text in texts {
+        if let Err(problem) = add_of_namespace(&mut limits, text) {
+            problems.push(format!("--namespace-limit {text}: {problem}"));
+        }
+    }
+    problems.or(limits).map_err(refused)
+}
+
+fn add_of_namespace(limits: &mut NamespaceLimits, text: &str) -> Result<(), String> {
+    let (key, amount) =
+        text.split_once('=').ok_or("has no `=`; write KEY=AMOUNT, like nodes=10, gpus=8 or usdPerHour=40")?;
+    let key = key.trim();
+    let limit = NamespaceLimit::ALL.into_iter().find(|limit| limit.name() == key);
+    let limit = limit
+        .ok_or_else(|| format!("`{key}` is not a limit of a namespace; use nodes, gpus or usdPerHour"))?;
+    if limits.insert(limit, limit.read(amount)?).is_some() {
+        return Err(format!("`{key}` is limited twice; keep one"));
+    }
+    Ok(())
 }
 
 fn refused(problems: Problems) -> Failure {
@@ -183,6 +208,29 @@ mod tests {
         let sold = |sharing| Sold::of(&poolwright_catalog::builtin(), &Snapshot::default(), sharing);
         assert_eq!(sold(Sharing::Mig { mixed: false }).judge(&limits).unwrap(), [""; 0]);
         assert_eq!(sold(Sharing::Whole).judge(&limits).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn limits_of_namespaces_are_read_and_wrong_ones_are_reported_together() {
+        let read = |texts: &[&str]| {
+            let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+            namespace_limits(&texts)
+        };
+        let limits = read(&["nodes=10", "gpus=8", "usdPerHour=40.5"]).unwrap();
+        let all = NamespaceLimit::ALL.map(|limit| limits[&limit]);
+        assert_eq!(all, [10, 8000, 40_500_000]);
+        let Err(Failure::BadInput(said)) = read(&["8", "cpu=4", "gpus=few", "nodes=1", "nodes=2"]) else {
+            panic!("they are refused")
+        };
+        for part in [
+            "4 problems",
+            "--namespace-limit 8: has no `=`",
+            "--namespace-limit cpu=4: `cpu` is not a limit of a namespace",
+            "--namespace-limit gpus=few: `few` is not a whole number",
+            "--namespace-limit nodes=2: `nodes` is limited twice",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
     }
 
     #[test]

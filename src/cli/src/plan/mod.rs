@@ -169,6 +169,7 @@ pub fn prepare(
     search: &SearchFlags,
 ) -> Result<(Input, PlanOptions), Failure> {
     let limits = limits::limits(&flags.limit)?;
+    let namespace_limits = limits::namespace_limits(&flags.namespace_limit)?;
     let catalogue = catalogue::load(&flags.catalogue)?;
     if !flags.existing.is_empty() && flags.filename.is_empty() && flags.trace.is_none() {
         return Err(Failure::bad_input(
@@ -211,6 +212,7 @@ pub fn prepare(
         schedulers: scheduler::names(&scheduler, usual.schedulers.clone()),
         profiles: scheduler.profiles,
         limits,
+        namespace_limits,
         sharing: sharing(flags)?,
         spot_risk: SpotRisk::losing(flags.at_risk),
         commitments: commitments::resolve(&committed, &offers.catalogue)?,

@@ -34,6 +34,20 @@ fn a_namespace_narrows_a_plan_and_holds_the_objects_that_name_none() {
 }
 
 #[test]
+fn limits_of_namespaces_hold_in_plans_of_files_too() {
+    let of_ml = |nodes: &str| {
+        let metadata = json!({"name": "ml", "annotations": {"poolwright.dev/limit-nodes": nodes}});
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+        [pod("b", Some("ml")), pod("c", Some("shop")), namespace]
+    };
+    assert_eq!(planned(&[], &of_ml("1")), ["ml/b", "shop/c"]);
+    assert_eq!(planned(&[], &of_ml("0")), ["shop/c"]);
+    let flag = ["--namespace-limit", "nodes=0"];
+    assert_eq!(planned(&flag, &of_ml("1")), ["ml/b"], "the annotation replaces the flag");
+    assert_eq!(planned(&flag, &of_ml("many")), [""; 0], "an unreadable limit counts as the flag");
+}
+
+#[test]
 fn a_namespace_that_nothing_is_in_is_an_error() {
     let text =
         json!({"apiVersion": "v1", "kind": "List", "items": [pod("b", Some("ml")), pod("c", Some("shop"))]});

@@ -114,6 +114,7 @@ impl LeaderLoop for Planner {
             preferences: self.config.preferences,
             min_values: self.config.min_values,
             default_usd_per_hour: self.config.default_usd_per_hour,
+            namespace_limits: self.config.namespace_limits.clone(),
             spot_risk: self.config.spot_risk,
             limits: self.config.limits.clone(),
             // Names of claims must differ between leaders, even for the same snapshot.

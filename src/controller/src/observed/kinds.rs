@@ -197,17 +197,15 @@ watched! {
         known: |all, key| all.nodes.get(key.name).map(|one| (**one).clone()),
     }
 
-    /// Namespaces, for namespace selectors of pods.
+    /// Namespaces, for namespace selectors of pods and for the limits of namespaces.
     Namespaces("Namespace"): k8s::Namespace => Namespace {
         need: Need::ToDecide,
         read: always(intake::namespace),
+        ignored: intake::ignored_limits,
         apply: |state, namespace| state.index.apply_namespace(namespace),
         delete: |state, key| state.index.delete_namespace(key.name),
         reset: |state, all, _| state.index.reset_namespaces(all),
-        known: |all, key| {
-            let labels = all.namespaces.get(key.name)?.clone();
-            Some(Namespace { name: key.name.to_owned(), labels })
-        },
+        known: |all, key| all.namespace(key.name),
     }
 
     /// NodeClaims.

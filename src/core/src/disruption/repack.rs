@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_solver::problem::{DisruptionBudget, Removal};
-use poolwright_solver::{ExistingNode, Problem, StopSignal, solve};
+use poolwright_solver::{ExistingNode, FirstHalf, Problem, StopSignal, solve};
 
 use crate::disruption::payback;
 use crate::disruption::search::Search;
@@ -21,15 +21,6 @@ use crate::supply::commitments;
 
 /// The most nodes in one model.
 const MOST: usize = 400;
-
-/// Stops when half of the time is over.
-struct FirstHalf<'a>(&'a mut dyn StopSignal);
-
-impl StopSignal for FirstHalf<'_> {
-    fn should_stop(&mut self) -> bool {
-        self.0.is_half_over()
-    }
-}
 
 /// Returns candidate sets of nodes to empty, ordered by the saving for each moved pod.
 pub(crate) fn candidate_sets<'a>(

@@ -137,26 +137,29 @@ impl ClusterIndex {
 
     /// Adds or replaces a namespace.
     pub fn apply_namespace(&mut self, namespace: Namespace) -> Change {
-        let known = &mut self.state.namespaces;
-        if known.get(&namespace.name) == Some(&namespace.labels) {
+        if self.state.namespace(&namespace.name).as_ref() == Some(&namespace) {
             return Change::None;
         }
-        Arc::make_mut(known).insert(namespace.name, namespace.labels);
+        self.state.put_namespace(namespace);
         Change::Room
     }
 
     /// Removes a namespace.
     pub fn delete_namespace(&mut self, name: &str) -> Change {
+        Arc::make_mut(&mut self.state.namespace_limits).remove(name);
         Arc::make_mut(&mut self.state.namespaces).remove(name).map_or(Change::None, |_| Change::Room)
     }
 
     /// Replaces all namespaces.
     pub fn reset_namespaces(&mut self, namespaces: impl IntoIterator<Item = Namespace>) -> Change {
-        let all = Namespace::labels_by_name(namespaces);
-        if self.state.namespaces == all {
+        let all: Vec<Namespace> = namespaces.into_iter().collect();
+        let limits = Namespace::limits_by_name(&all);
+        let labels = Namespace::labels_by_name(all);
+        if self.state.namespaces == labels && self.state.namespace_limits == limits {
             return Change::None;
         }
-        self.state.namespaces = all;
+        self.state.namespaces = labels;
+        self.state.namespace_limits = limits;
         Change::Room
     }
 

@@ -15,6 +15,7 @@ pub(crate) mod life;
 pub(crate) mod life_table;
 pub(crate) mod lives;
 pub(crate) mod names;
+pub(crate) mod namespace_limits;
 pub(crate) mod node;
 pub(crate) mod nodes;
 pub(crate) mod options;
@@ -57,13 +58,17 @@ pub use crate::model::lives::{Known, LifeSource, Lives};
 pub use crate::model::names::ClaimName;
 pub use crate::model::names::PoolName;
 pub use crate::model::names::Uid;
+pub use crate::model::namespace_limits::{
+    CeilingOrigin, NamespaceCeiling, NamespaceLimit, NamespaceLimits, StatedLimits,
+};
 pub use crate::model::node::{Node, NodeCondition};
 pub use crate::model::nodes::Nodes;
 pub use crate::model::options::{MinValuesPolicy, PlanOptions, Sharing, SpotRisk};
 pub use crate::model::persistent_map::PersistentMap;
 pub use crate::model::pod::{Ending, Pod, PodPhase, PodRole, PodSpec, Protection};
 pub use crate::model::pod_affinity::{
-    HostPort, Namespace, NamespaceLabels, Namespaces, PodAffinityTerm, TopologySpreadConstraint,
+    HostPort, LimitsByNamespace, Namespace, NamespaceLabels, Namespaces, PodAffinityTerm,
+    TopologySpreadConstraint,
 };
 pub use crate::model::pod_group::PodGroup;
 pub(crate) use crate::model::pod_key::prefix_of;

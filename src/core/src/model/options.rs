@@ -2,6 +2,7 @@
 
 use poolwright_catalog::UsdPerHour;
 
+use super::namespace_limits::{NamespaceCeiling, NamespaceLimits, StatedLimits, ceilings};
 use super::plan::Commitment;
 use super::pool::{Pool, PoolLimits};
 use super::profile::Profiles;
@@ -30,6 +31,8 @@ pub struct PlanOptions {
     pub limits: PoolLimits,
     /// The most that the nodes of a pool without a money limit of its own may cost.
     pub default_usd_per_hour: Option<UsdPerHour>,
+    /// Limits of every namespace that states none of its own.
+    pub namespace_limits: NamespaceLimits,
     /// Whether GPUs of new nodes may be shared or partitioned.
     pub sharing: Sharing,
     /// The counted cost of spot interruptions; `None` to ignore them.
@@ -61,6 +64,7 @@ impl Default for PlanOptions {
             solver: poolwright_solver::Options::default(),
             limits: PoolLimits::default(),
             default_usd_per_hour: None,
+            namespace_limits: NamespaceLimits::new(),
             sharing: Sharing::Whole,
             spot_risk: None,
             commitments: Vec::new(),
@@ -77,6 +81,11 @@ impl PlanOptions {
     pub fn limits_of(&self, pool: &Pool) -> PoolLimits {
         let usd_per_hour = pool.limits.usd_per_hour.or(self.default_usd_per_hour);
         PoolLimits { usd_per_hour, ..pool.limits.clone() }
+    }
+
+    /// Returns the limits of a namespace that states these.
+    pub fn limits_of_namespace(&self, stated: Option<&StatedLimits>) -> Vec<NamespaceCeiling> {
+        ceilings(&self.namespace_limits, stated)
     }
 }
 

@@ -359,6 +359,8 @@ pub enum UnplacedReason {
     NoOfferingFits,
     /// It fits offerings, but a limit on their pool is reached.
     LimitReached,
+    /// It fits offerings, but a limit of its namespace is reached.
+    NamespaceLimitReached,
     /// It fits offerings, but all of them failed recently.
     OfferingsHeldBack,
     /// It fits offerings, but their prices are unknown.
@@ -391,10 +393,11 @@ pub enum UnplacedReason {
 
 impl UnplacedReason {
     /// Every reason.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::NoUsablePool,
         Self::NoOfferingFits,
         Self::LimitReached,
+        Self::NamespaceLimitReached,
         Self::OfferingsHeldBack,
         Self::PriceUnknown,
         Self::UnmodelledRule,
@@ -417,6 +420,7 @@ impl UnplacedReason {
             Self::NoUsablePool => Reason::NoUsablePool,
             Self::NoOfferingFits => Reason::NoOfferingFits,
             Self::LimitReached => Reason::LimitReached,
+            Self::NamespaceLimitReached => Reason::NamespaceLimitReached,
             Self::OfferingsHeldBack => Reason::OfferingsHeldBack,
             Self::PriceUnknown => Reason::PriceUnknown,
             Self::UnmodelledRule => Reason::UnmodelledRule,
@@ -447,6 +451,7 @@ impl UnplacedReason {
             Self::NoUsablePool
                 | Self::NoOfferingFits
                 | Self::LimitReached
+                | Self::NamespaceLimitReached
                 | Self::OfferingsHeldBack
                 | Self::PriceUnknown
                 | Self::UnmodelledRule

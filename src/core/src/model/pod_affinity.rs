@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::namespace_limits::StatedLimits;
 use crate::model::rules::Requirement;
 
 /// A host port that a pod uses.
@@ -29,22 +30,33 @@ pub struct PodAffinityTerm {
     pub selector: Option<Vec<Requirement>>,
 }
 
-/// A namespace and its labels.
+/// A namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Namespace {
     /// Its name.
     pub name: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
+    /// The limits that it states.
+    pub limits: StatedLimits,
 }
 
 /// Labels of namespaces, by name.
 pub type NamespaceLabels = BTreeMap<String, BTreeMap<String, String>>;
 
+/// Limits of the namespaces that state some, by name.
+pub type LimitsByNamespace = BTreeMap<String, StatedLimits>;
+
 impl Namespace {
     /// Returns the labels of many namespaces, as a [`crate::model::snapshot::Snapshot`] holds them.
     pub fn labels_by_name(all: impl IntoIterator<Item = Self>) -> Arc<NamespaceLabels> {
         Arc::new(all.into_iter().map(|namespace| (namespace.name, namespace.labels)).collect())
+    }
+
+    /// Returns the limits of many namespaces, as a [`crate::model::snapshot::Snapshot`] holds them.
+    pub fn limits_by_name<'a>(all: impl IntoIterator<Item = &'a Self>) -> Arc<LimitsByNamespace> {
+        let stating = all.into_iter().filter(|namespace| !namespace.limits.is_empty());
+        Arc::new(stating.map(|namespace| (namespace.name.clone(), namespace.limits.clone())).collect())
     }
 }
 

@@ -22,7 +22,7 @@ use crate::model::names::{ClaimName, PoolName};
 use crate::model::nodes::Nodes;
 use crate::model::persistent_map::PersistentMap;
 use crate::model::plan_cache::PlanCache;
-use crate::model::pod_affinity::NamespaceLabels;
+use crate::model::pod_affinity::{LimitsByNamespace, Namespace, NamespaceLabels};
 use crate::model::pod_group::PodGroup;
 use crate::model::pod_key::{ObjectKey, OwnerKey, PodKey};
 use crate::model::pods::Pods;
@@ -48,6 +48,8 @@ pub struct Snapshot {
     pub daemonsets: PersistentMap<ObjectKey, Arc<DaemonSet>>,
     /// Labels of namespaces, by name.
     pub namespaces: Arc<NamespaceLabels>,
+    /// Limits that namespaces state, by name.
+    pub namespace_limits: Arc<LimitsByNamespace>,
     /// Controllers of pods, by kind and key.
     pub workloads: PersistentMap<(String, ObjectKey), Arc<Workload>>,
     /// Gangs (JobSets and LeaderWorkerSets), by kind and key.
@@ -105,6 +107,25 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Adds or replaces a namespace.
+    pub fn put_namespace(&mut self, namespace: Namespace) {
+        let Namespace { name, labels, limits } = namespace;
+        let stated = Arc::make_mut(&mut self.namespace_limits);
+        if limits.is_empty() {
+            stated.remove(&name);
+        } else {
+            stated.insert(name.clone(), limits);
+        }
+        Arc::make_mut(&mut self.namespaces).insert(name, labels);
+    }
+
+    /// Returns a namespace.
+    pub fn namespace(&self, name: &str) -> Option<Namespace> {
+        let labels = self.namespaces.get(name)?.clone();
+        let limits = self.namespace_limits.get(name).cloned().unwrap_or_default();
+        Some(Namespace { name: name.to_owned(), labels, limits })
+    }
+
     /// Returns the allocatable resources that nodes of a type lacked, if any.
     pub(crate) fn measured(
         &self,

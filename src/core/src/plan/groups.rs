@@ -63,6 +63,13 @@ impl<'a> Groups<'a> {
         Some((UnplacedReason::PodGroupPending, message))
     }
 
+    /// Returns the gang that a pod belongs to, if pods of it start together.
+    pub fn gang_of(&self, pod: &Pod) -> Option<ObjectKey> {
+        let key = pod.group_key()?;
+        self.by_key.get(&key)?.least()?;
+        Some(key)
+    }
+
     /// Removes the pods of gangs that have too few pods that can be planned now from the demand. Pods with a place keep it.
     pub fn retain_startable(&self, snapshot: &Snapshot, demand: &mut Demand<'a>) {
         let mut pending: BTreeMap<ObjectKey, usize> = BTreeMap::new();

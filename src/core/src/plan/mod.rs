@@ -2,8 +2,8 @@
 //!
 //! Start reading at [`plan()`]. `prepare` lists the steps from the current cluster to the cluster to plan for. `attempt` lists
 //! the steps of one attempt: place pods, pack the rest, create claims. `attempts` repeats attempts and uses the lessons of
-//! earlier ones. `audit` checks the plan, and `report` computes its figures, and `rule_costs` what weights and
-//! preferences cost.
+//! earlier ones. `namespace_limits` plans without pods that are beyond a limit of their namespace. `audit` checks the plan, and
+//! `report` computes its figures, and `rule_costs` what weights and preferences cost.
 
 pub(crate) mod attempt;
 pub(crate) mod attempts;
@@ -14,6 +14,7 @@ pub(crate) mod groups;
 pub(crate) mod listed;
 pub(crate) mod listing;
 pub(crate) mod moved;
+pub(crate) mod namespace_limits;
 pub(crate) mod once;
 pub(crate) mod order_replicas;
 pub(crate) mod own_nodes;

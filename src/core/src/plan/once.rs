@@ -17,10 +17,12 @@ pub(crate) fn plan_once(
     stop: &mut dyn StopSignal,
 ) -> Plan {
     let prepared = prepare::prepare(snapshot, now, options);
-    let (context, mut supply) = PlanContext::new(&prepared);
+    let (mut context, mut supply) = PlanContext::new(&prepared);
     // Each attempt places pods, packs the rest onto new nodes, and creates claims for these nodes.
-    let Attempt { mut plan, limits_reached, violations, .. } = context.weigh(&supply, stop);
+    let Attempt { mut plan, limits_reached, violations, .. } =
+        context.weigh_within_namespaces(&prepared.successors, &supply, stop);
     context.audit(&mut plan, &violations);
+    context.audit_namespaces(&prepared.successors, &mut plan);
     report::limits_reached(&mut supply, limits_reached.into_iter().chain(prepared.ordered.limits.clone()));
     plan.retirements = context.retirements(&supply, &plan.unplaced);
     plan.again_at = [plan.again_at, context.retirements_expire()].into_iter().flatten().min();

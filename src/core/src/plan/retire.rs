@@ -216,6 +216,7 @@ fn may_be_bound(reason: UnplacedReason) -> bool {
         UnplacedReason::NoUsablePool
         | UnplacedReason::NoOfferingFits
         | UnplacedReason::LimitReached
+        | UnplacedReason::NamespaceLimitReached
         | UnplacedReason::OfferingsHeldBack
         | UnplacedReason::PriceUnknown
         | UnplacedReason::UnmodelledRule

@@ -15,11 +15,7 @@ pub(crate) fn age(since: Timestamp, now: Timestamp) -> String {
 /// Formats an amount, such as `3.5` for CPU and `16Gi` for memory. Amounts of other resources are counts.
 pub(crate) fn quantity(name: &ResourceName, amount: u64) -> String {
     if name.is_cpu() {
-        let (whole, milli) = (amount / 1000, amount % 1000);
-        if milli == 0 {
-            return whole.to_string();
-        }
-        return format!("{whole}.{}", format!("{milli:03}").trim_end_matches('0'));
+        return thousandths(amount);
     }
     if name.as_str() == ResourceName::MEMORY
         || name.as_str() == ResourceName::EPHEMERAL_STORAGE
@@ -39,6 +35,15 @@ pub(crate) fn quantity(name: &ResourceName, amount: u64) -> String {
         }
     }
     amount.to_string()
+}
+
+/// Formats an amount that is counted in thousandths: `3`, `3.5`.
+pub(crate) fn thousandths(amount: u64) -> String {
+    let (whole, milli) = (amount / 1000, amount % 1000);
+    if milli == 0 {
+        return whole.to_string();
+    }
+    format!("{whole}.{}", format!("{milli:03}").trim_end_matches('0'))
 }
 
 /// Returns whether a resource is an extended resource, which means any but CPU, memory, ephemeral storage and pods.

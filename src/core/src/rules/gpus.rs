@@ -103,7 +103,7 @@ pub(crate) fn wanted(
 }
 
 /// Returns the MIG profile in a resource's name.
-pub(crate) fn profile_of(resource: &ResourceName) -> Option<MigProfile> {
+fn profile_of(resource: &ResourceName) -> Option<MigProfile> {
     match resource.as_str().strip_prefix(MIG_PREFIX)?.split_once('.')?.0 {
         "1g" => Some(MigProfile::G1),
         "2g" => Some(MigProfile::G2),
@@ -147,6 +147,17 @@ fn named(resource: &ResourceName, count: u64, models: &[&MigModel]) -> GpuNeed {
         )),
         (_, Err(_)) => GpuNeed::Impossible(format!("asks for {count} {resource}")),
     }
+}
+
+/// Returns the number of GPUs that a pod requests, in thousandths.
+pub(crate) fn gpu_milli(spec: &PodSpec) -> u64 {
+    let whole = spec.requests.get(ResourceName::NVIDIA_GPU).saturating_mul(1000);
+    let instances = spec.requests.iter().filter(|(name, _)| name.as_str().starts_with(MIG_PREFIX));
+    let cut = instances.map(|(name, count)| {
+        let slices = profile_of(name).and_then(|profile| MigGeometry::Seven.placements(profile));
+        slices.map_or(0, |slices| count.saturating_mul(1000) * u64::from(slices.compute) / 7)
+    });
+    whole.saturating_add(cut.sum()).saturating_add(spec.gpu_share.unwrap_or(0).into())
 }
 
 /// The setup of the GPUs of a new node.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::{InstanceType, MigGeometry, Offering, OfferingId, ResourceName, UsdPerHour};
+use poolwright_catalog::{InstanceType, Offering, OfferingId, UsdPerHour};
 use poolwright_solver::problem;
 use poolwright_terms::CapacityType;
 
@@ -10,7 +10,7 @@ use crate::demand::group_state;
 use crate::model::PlanOptions;
 use crate::model::plan::PlannedClaim;
 use crate::model::{ObjectKey, Pod, PodRole, PodSpec, Snapshot};
-use crate::rules::gpus::{MIG_PREFIX, profile_of};
+use crate::rules::gpus::gpu_milli;
 
 /// The loss of a pod on one interruption.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,17 +121,6 @@ pub(crate) fn of_node(
 ) -> UsdPerHour {
     let rate = interruptions(options, offering);
     pods.iter().map(|losing| problem::risk(losing.each.on(instance_type), rate).times(losing.pods)).sum()
-}
-
-/// Returns the number of GPUs that a pod requests, in thousandths.
-fn gpu_milli(spec: &PodSpec) -> u64 {
-    let whole = spec.requests.get(ResourceName::NVIDIA_GPU).saturating_mul(1000);
-    let instances = spec.requests.iter().filter(|(name, _)| name.as_str().starts_with(MIG_PREFIX));
-    let cut = instances.map(|(name, count)| {
-        let slices = profile_of(name).and_then(|profile| MigGeometry::Seven.placements(profile));
-        slices.map_or(0, |slices| count.saturating_mul(1000) * u64::from(slices.compute) / 7)
-    });
-    whole.saturating_add(cut.sum()).saturating_add(spec.gpu_share.unwrap_or(0).into())
 }
 
 /// Returns the message for an avoided offering, which compares its price and risk to the chosen offering.

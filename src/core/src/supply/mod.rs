@@ -7,6 +7,7 @@ pub(crate) mod flexibility;
 pub(crate) mod interruption_backoff;
 pub(crate) mod interruption_risk;
 pub(crate) mod limits;
+pub(crate) mod namespace_use;
 pub(crate) mod offerings;
 pub(crate) mod rooms;
 pub(crate) mod unclaimed;

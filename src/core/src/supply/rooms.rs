@@ -228,7 +228,7 @@ fn meet(rooms: &mut Rooms<'_>, numbers: &[(u32, usize)], snapshot: &Snapshot, co
 }
 
 /// Returns the node of a claim, by provider id or else by name.
-fn node_of<'a>(snapshot: &'a Snapshot, claim: &Claim) -> Option<&'a Arc<Node>> {
+pub(crate) fn node_of<'a>(snapshot: &'a Snapshot, claim: &Claim) -> Option<&'a Arc<Node>> {
     let launched = claim.launched.as_ref();
     let by_id = launched.and_then(|launched| snapshot.nodes.with_provider_id(&launched.provider_id));
     by_id.or_else(|| snapshot.nodes.get(claim.node_name.as_ref()?))

@@ -11,6 +11,8 @@ use crate::model::{ClaimName, Node, PoolName, Snapshot};
 /// A node of a pool without a claim.
 #[derive(Clone, Debug)]
 pub(crate) struct UnclaimedNode {
+    /// Its name.
+    pub name: String,
     /// The pool that its label names.
     pub pool: PoolName,
     /// Its offering by its labels, with the price if the catalogue has it. Of a type in the catalogue it counts at least the
@@ -58,5 +60,6 @@ fn unclaimed(snapshot: &Snapshot, node: &Node) -> UnclaimedNode {
         }
     }
     let price = catalogue.and_then(|catalogue| catalogue.offering(&id)?.price.known());
-    UnclaimedNode { pool, offering: RankedOffering { offering: id, price, allocatable } }
+    let offering = RankedOffering { offering: id, price, allocatable };
+    UnclaimedNode { name: node.name.clone(), pool, offering }
 }

@@ -24,6 +24,7 @@ mod layers;
 mod limits;
 mod measured;
 mod min_values;
+mod namespace_limits;
 mod nominate;
 mod offering_costs;
 mod outcome;

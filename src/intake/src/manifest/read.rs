@@ -20,7 +20,7 @@ use crate::error::{IntakeError, OfObject};
 use crate::owned::Owned;
 use crate::pod_sets;
 use crate::workload::{self, Expansion, Making};
-use crate::{budget, claim, daemonset, duration, node, others, pod_groups, pool, services, volumes};
+use crate::{budget, claim, daemonset, duration, namespace, node, pod_groups, pool, services, volumes};
 
 /// The annotation of a Deployment with the number of its newest ReplicaSet.
 const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -214,7 +214,9 @@ impl Object {
                 let namespace = read(value)?;
                 let note = shared.admission.add_namespace(&namespace).map_err(|problem| vec![problem])?;
                 manifest.notes.extend(note.map(|note| format!("{}: {note}", self.name())));
-                manifest.namespaces.push(others::namespace(&namespace));
+                let ignored = namespace::ignored_limits(&namespace);
+                manifest.notes.extend(ignored.map(|ignored| format!("{}: ignored {ignored}", self.name())));
+                manifest.namespaces.push(namespace::namespace(&namespace));
                 return Ok(());
             }
             "DaemonSet" => {

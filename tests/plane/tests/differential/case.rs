@@ -206,6 +206,7 @@ impl Case {
         let team = |name: &str| Namespace {
             name: name.to_owned(),
             labels: BTreeMap::from([("team".to_owned(), name.to_owned())]),
+            limits: BTreeMap::new(),
         };
         snapshot.namespaces = Namespace::labels_by_name(NAMESPACES.into_iter().map(team));
         let pods = self.running.len() + self.waiting.len();
