@@ -129,3 +129,68 @@ pub(crate) fn kubelet(settings: &KubeletSettings) -> Result<Kubelet, WrongField>
         image_gc_low_threshold_percent: percent(settings.image_gc_low_threshold_percent),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use poolwright_provider_aws_model::instance::KubeletReserved;
+    use poolwright_terms::{GROUP, NodeClassRef};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nodes_of_a_class_with_the_policy_for_local_disks_make_one_array_of_them_unless_the_user_data_is_all_they_get()
+     {
+        let own = "#!/bin/sh\nmake-the-array\n";
+        let made = |family: AmiFamily, joins: Family| {
+            let mut spec = json!({"role": "Nodes", "amiFamily": family, "amiSelectorTerms": [{"id": "ami-1"}],
+                "subnetSelectorTerms": [], "securityGroupSelectorTerms": [], "instanceStorePolicy": "RAID0"});
+            if family == AmiFamily::Custom {
+                spec["userData"] = json!(own);
+            }
+            let class = ResolvedNodeClass {
+                name: "gpu".to_owned(),
+                spec: serde_json::from_value(spec).expect("a class"),
+                family,
+                subnets: Vec::new(),
+                groups: Vec::new(),
+                images: Vec::new(),
+                profile: "Nodes".to_owned(),
+                placement: None,
+                reservations: Vec::new(),
+                kept: KubeletReserved::default(),
+            };
+            let cluster = ClusterFacts {
+                name: "blue".to_owned(),
+                endpoint: "https://api.example".to_owned(),
+                ca: "TFMwdA==".to_owned(),
+                service_cidr: Some("10.100.0.0/16".to_owned()),
+            };
+            let request = LaunchRequest {
+                key: "key".to_owned(),
+                claim: "gpu-1".to_owned(),
+                node_class: NodeClassRef {
+                    group: GROUP.to_owned(),
+                    kind: KIND.to_owned(),
+                    name: "gpu".to_owned(),
+                },
+                offerings: Vec::new(),
+                together: 0,
+                labels: BTreeMap::new(),
+                annotations: BTreeMap::new(),
+                taints: Vec::new(),
+                batch: None,
+            };
+            let made = JoinConfig { cluster, family: joins }.user_data(&class, &request).expect("user data");
+            made.as_str().to_owned()
+        };
+        let al2023 = made(AmiFamily::Al2023, Family::Al2023);
+        assert!(al2023.contains("\"localStorage\"") && al2023.contains("RAID0"), "{al2023}");
+        let bottlerocket = made(AmiFamily::Bottlerocket, Family::Bottlerocket { nvidia: None });
+        assert!(
+            bottlerocket.contains("ephemeral-storage") && bottlerocket.contains("/var/lib/kubelet"),
+            "{bottlerocket}"
+        );
+        assert_eq!(made(AmiFamily::Custom, Family::Custom), own);
+    }
+}

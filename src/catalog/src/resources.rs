@@ -22,6 +22,8 @@ impl ResourceName {
     pub const PODS: &'static str = "pods";
     /// The number of whole NVIDIA GPUs, as the NVIDIA device plugin advertises them.
     pub const NVIDIA_GPU: &'static str = "nvidia.com/gpu";
+    /// The beginning of the names of MIG instances: `nvidia.com/mig-1g.10gb`.
+    pub const MIG_PREFIX: &'static str = "nvidia.com/mig-";
 
     /// Creates a resource name from its Kubernetes name.
     pub fn new(name: impl Into<String>) -> Self {

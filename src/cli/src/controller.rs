@@ -106,8 +106,8 @@ fn config(flags: &ControllerFlags, namespace: String, scheduler: SchedulerConfig
         profiles: scheduler.profiles,
         min_priority: flags.min_priority,
         preferences: flags.preferences.into(),
-        min_values: flags.min_values_policy.into(),
-        default_usd_per_hour: limit(flags.default_usd_per_hour),
+        min_values: flags.pool_rules.min_values_policy.into(),
+        default_usd_per_hour: limit(flags.pool_rules.default_usd_per_hour),
         spot_risk: SpotRisk::losing(flags.at_risk),
         placement: match flags.placement {
             PlacementMode::Reserve => poolwright_controller::PlacementMode::Reserve,

@@ -72,7 +72,13 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
     if lines.iter().chain(&reason).any(|line| line.contains('$')) {
         lines.extend(input.price_age().map(|old| format!("Note: {old}.")));
     }
-    let notes = input.notes_about(kind, name).into_iter();
+    let volumes = match kind {
+        Explainable::Pod => {
+            why::unknown_volume_limits(snapshot, &plan, Some(&input.pod_key(name, namespace)?))
+        }
+        Explainable::Node | Explainable::Claim | Explainable::Pool => None,
+    };
+    let notes = volumes.into_iter().chain(input.notes_about(kind, name));
     lines.extend(notes.map(|note| format!("Note: {}.", note.trim_end_matches('.'))));
     lines.extend(reason);
     if let Some(namespace) = namespace.filter(|_| kind != Explainable::Pod) {

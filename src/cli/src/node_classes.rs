@@ -87,8 +87,17 @@ pub fn refused(objects: &[Value]) -> Vec<String> {
     if objects.is_empty() {
         return Vec::new();
     }
-    let classes: Vec<_> = clouds().iter().map(|cloud| cloud.node_class).collect();
-    refusals(objects, &classes)
+    refusals(objects, &all_classes())
+}
+
+/// Returns the fields of an object that the API server refuses, each with the reason. The field is empty if it refuses the object
+/// as a whole.
+pub fn refused_fields(object: &Value) -> Vec<(String, String)> {
+    poolwright_sim::replay::refused_fields(object, &all_classes())
+}
+
+fn all_classes() -> Vec<poolwright_provider_contract::NodeClass> {
+    clouds().iter().map(|cloud| cloud.node_class).collect()
 }
 
 /// Lists the node classes of a cluster. A kind that is not installed has none.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::SignedDuration;
 use poolwright_api::strict::read;
 use poolwright_api::{
     self as api, Amount, ConsolidationPolicy, DisruptionReason, Expiry, FieldProblem, Idle,
@@ -36,18 +37,21 @@ pub fn node_pool(from: &api::NodePool) -> Pool {
 /// A pool and its problems, each with a stable reason.
 pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)>) {
     let (meta, spec, template) = (&from.metadata, &from.spec, &from.spec.template);
-    let mut problems = Vec::new();
-    let limits = limits(&spec.limits).unwrap_or_else(|problem| {
-        problems.push((Reason::InvalidQuantity, problem));
+    let mut problems: Vec<(Reason, FieldProblem)> = Vec::new();
+    let mut tell = |reason: Reason, found: Vec<FieldProblem>| {
+        problems.extend(found.into_iter().map(|problem| (reason, problem)));
+    };
+    let limits = limits(&spec.limits).unwrap_or_else(|found| {
+        tell(Reason::InvalidQuantity, found);
         PoolLimits::default()
     });
-    let requirements = requirements(&template.spec.requirements).unwrap_or_else(|problem| {
-        problems.push((Reason::InvalidRequirement, problem));
+    let requirements = requirements(&template.spec.requirements).unwrap_or_else(|found| {
+        tell(Reason::InvalidRequirement, found);
         Vec::new()
     });
     let deadlines =
         core_deadlines("spec.template.spec.deadlines", &template.spec.deadlines).unwrap_or_else(|problem| {
-            problems.push((Reason::InvalidDuration, problem));
+            tell(Reason::InvalidDuration, vec![problem]);
             Deadlines::default()
         });
     let scale_to_zero = match spec.scale_to_zero.after.parse() {
@@ -61,23 +65,22 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)
                 cause,
                 "write such as `90s`, `5m` or `1h30m`, or one of these words",
             );
-            problems.push((Reason::InvalidDuration, problem));
+            tell(Reason::InvalidDuration, vec![problem]);
             ScaleToZero::Never
         }
     };
-    let disruption = disruption(from).unwrap_or_else(|problem| {
-        problems.push((Reason::InvalidDuration, problem));
+    let disruption = disruption(from).unwrap_or_else(|found| {
+        tell(Reason::InvalidDuration, found);
         // The intent of an invalid policy is unknown, so the node is kept.
         Disruption { do_not_disrupt: true, ..Disruption::default() }
     });
-    let buffer = buffer(&spec.buffer).unwrap_or_else(|problem| {
-        problems.push((Reason::InvalidBuffer, problem));
+    let buffer = buffer(&spec.buffer).unwrap_or_else(|found| {
+        tell(Reason::InvalidBuffer, found);
         Vec::new()
     });
     if spec.replicas.is_some_and(|replicas| replicas < 0) {
-        let cause = "it is negative";
-        problems
-            .push((Reason::InvalidReplicas, FieldProblem::new("spec.replicas", cause, "write 0 or more")));
+        let problem = FieldProblem::new("spec.replicas", "it is negative", "write 0 or more");
+        tell(Reason::InvalidReplicas, vec![problem]);
     }
     let pool = Pool {
         name: PoolName(meta.name.clone().unwrap_or_default()),
@@ -109,32 +112,63 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)
     (pool, problems)
 }
 
-fn disruption(from: &api::NodePool) -> Result<Disruption, FieldProblem> {
+/// Returns all results, or else all problems.
+fn all_or_problems<T>(
+    results: impl Iterator<Item = Result<T, FieldProblem>>,
+) -> Result<Vec<T>, Vec<FieldProblem>> {
+    let (mut good, mut problems) = (Vec::new(), Vec::new());
+    for result in results {
+        match result {
+            Ok(one) => good.push(one),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.is_empty() { Ok(good) } else { Err(problems) }
+}
+
+fn disruption(from: &api::NodePool) -> Result<Disruption, Vec<FieldProblem>> {
     let said = &from.spec.disruption;
-    let expiry = |path: &str, text: &api::ExpiryText| match text.parse() {
-        Ok(Expiry::After(length)) => Ok(Some(length)),
-        Ok(Expiry::Never) => Ok(None),
-        Err(error) => Err(FieldProblem::duration(path, &error)),
+    let mut problems = Vec::new();
+    let mut expiry = |path: &str, text: &api::ExpiryText| match text.parse() {
+        Ok(Expiry::After(length)) => Some(length),
+        Ok(Expiry::Never) => None,
+        Err(error) => {
+            problems.push(FieldProblem::duration(path, &error));
+            None
+        }
     };
-    let payback = said.payback_within.parse();
+    let consolidate_after = expiry("spec.disruption.consolidateAfter", &said.consolidate_after);
+    let expire_after = expiry("spec.template.spec.expireAfter", &from.spec.template.spec.expire_after);
+    let payback = said.payback_within.parse().unwrap_or_else(|error| {
+        problems.push(FieldProblem::duration("spec.disruption.paybackWithin", &error));
+        SignedDuration::ZERO
+    });
+    let repair = repair_rules(&said.repair).unwrap_or_else(|found| {
+        problems.extend(found);
+        Vec::new()
+    });
+    if !problems.is_empty() {
+        return Err(problems);
+    }
     Ok(Disruption {
         consolidates: said.consolidation_policy == ConsolidationPolicy::WhenEmptyOrUnderutilized,
-        consolidate_after: expiry("spec.disruption.consolidateAfter", &said.consolidate_after)?,
-        payback: payback.map_err(|error| FieldProblem::duration("spec.disruption.paybackWithin", &error))?,
+        consolidate_after,
+        payback,
         retires: said.retire == RetirePolicy::WhenCheaper,
-        budgets: said
-            .budgets
-            .iter()
-            .enumerate()
-            .map(|(at, budget)| node_budget(&format!("spec.disruption.budgets[{at}]"), budget))
-            .collect(),
-        expire_after: expiry("spec.template.spec.expireAfter", &from.spec.template.spec.expire_after)?,
+        budgets: budgets(from).map(|(path, budget)| node_budget(&path, budget)).collect(),
+        expire_after,
         do_not_disrupt: is_kept(&from.metadata),
-        repair: repair_rules(&said.repair)?,
+        repair,
     })
 }
 
-fn repair_rules(from: &[api::RepairRule]) -> Result<Vec<RepairRule>, FieldProblem> {
+/// Returns the disruption budgets of a pool with their paths.
+fn budgets(from: &api::NodePool) -> impl Iterator<Item = (String, &api::DisruptionBudget)> {
+    let all = from.spec.disruption.budgets.iter().enumerate();
+    all.map(|(at, budget)| (format!("spec.disruption.budgets[{at}]"), budget))
+}
+
+fn repair_rules(from: &[api::RepairRule]) -> Result<Vec<RepairRule>, Vec<FieldProblem>> {
     let rule = |(at, rule): (usize, &api::RepairRule)| {
         let after = rule.after.parse();
         let after = after
@@ -146,7 +180,7 @@ fn repair_rules(from: &[api::RepairRule]) -> Result<Vec<RepairRule>, FieldProble
         };
         Ok(RepairRule { condition: rule.condition.clone(), status: status.to_owned(), after })
     };
-    from.iter().enumerate().map(rule).collect()
+    all_or_problems(from.iter().enumerate().map(rule))
 }
 
 /// Reads a disruption budget of a pool from YAML: `{nodes: 10%, reasons: [Drifted]}`.
@@ -179,27 +213,47 @@ fn field(path: &str, name: &str) -> String {
 
 /// An invalid budget allows nothing, because a budget exists to forbid. The pool can still buy.
 fn node_budget(path: &str, from: &api::DisruptionBudget) -> DisruptionBudget {
-    let percent = from.nodes.strip_suffix('%');
-    let number = percent.unwrap_or(&from.nodes).parse::<u64>().ok();
-    let nodes = number.map(|number| {
-        if percent.is_some() { CountOrPercent::Percent(number) } else { CountOrPercent::Count(number) }
-    });
     let cause = |reason: &DisruptionReason| match reason {
         DisruptionReason::Empty => Cause::Empty,
         DisruptionReason::Underutilized => Cause::Underutilized,
         DisruptionReason::Drifted => Cause::Drifted,
         DisruptionReason::Expired => Cause::Expired,
     };
-    let window = window(path, from.schedule.as_ref(), from.time_zone.as_ref(), from.duration.as_ref());
-    let wrong = || {
-        let (nodes, said) = (field(path, "nodes"), &from.nodes);
-        Window::Unreadable(format!("{nodes}: `{said}` is neither a number nor a percentage; write 3 or 10%"))
+    let (nodes, window) = match nodes_of(path, from) {
+        Ok(nodes) => (nodes, window_of(path, from)),
+        Err(why) => (CountOrPercent::Count(0), Some(Window::Unreadable(why))),
     };
-    DisruptionBudget {
-        nodes: nodes.unwrap_or(CountOrPercent::Count(0)),
-        causes: from.reasons.iter().map(cause).collect(),
-        window: if nodes.is_none() { Some(wrong()) } else { window },
-    }
+    DisruptionBudget { nodes, causes: from.reasons.iter().map(cause).collect(), window }
+}
+
+/// Returns how many nodes a budget allows, or why it cannot be read.
+fn nodes_of(path: &str, from: &api::DisruptionBudget) -> Result<CountOrPercent, String> {
+    let percent = from.nodes.strip_suffix('%');
+    let Ok(number) = percent.unwrap_or(&from.nodes).parse::<u64>() else {
+        let (nodes, said) = (field(path, "nodes"), &from.nodes);
+        return Err(format!("{nodes}: `{said}` is neither a number nor a percentage; write 3 or 10%"));
+    };
+    Ok(if percent.is_some() { CountOrPercent::Percent(number) } else { CountOrPercent::Count(number) })
+}
+
+fn window_of(path: &str, from: &api::DisruptionBudget) -> Option<Window> {
+    window(path, from.schedule.as_ref(), from.time_zone.as_ref(), from.duration.as_ref())
+}
+
+/// Returns the problems of a budget that the API server would accept. In a cluster such a budget allows nothing, and events of
+/// the pool give the reason.
+fn unreadable(path: &str, from: &api::DisruptionBudget) -> Vec<FieldProblem> {
+    // A rule of the CRD tells of a schedule without a duration.
+    let is_whole = from.schedule.is_some() == from.duration.is_some();
+    let window = match window_of(path, from).filter(|_| is_whole) {
+        Some(Window::Unreadable(why)) => Some(why),
+        _ => None,
+    };
+    let problem = |why: String| {
+        let (path, cause) = why.split_once(": ").unwrap_or((path, why.as_str()));
+        FieldProblem::new(path, cause, "")
+    };
+    nodes_of(path, from).err().into_iter().chain(window).map(problem).collect()
 }
 
 /// A duration from each time of a schedule; `None` for always.
@@ -216,9 +270,10 @@ fn window(
             let read =
                 Schedule::parse(schedule, zone).map_err(|why| format!("{}: {why}", field(path, "schedule")));
             let length = duration.parse().map_err(|error| format!("{}: {error}", field(path, "duration")));
-            Some(match read.and_then(|schedule| Ok((schedule, length?))) {
-                Ok((schedule, length)) => Window::Scheduled { schedule, length },
-                Err(why) => Window::Unreadable(why),
+            Some(match (read, length) {
+                (Ok(schedule), Ok(length)) => Window::Scheduled { schedule, length },
+                (Err(why), Ok(_)) | (Ok(_), Err(why)) => Window::Unreadable(why),
+                (Err(why), Err(also)) => Window::Unreadable(format!("{why}. {also}")),
             })
         }
         (schedule, _) => {
@@ -232,7 +287,7 @@ fn window(
     }
 }
 
-fn buffer(from: &[api::BufferUnits]) -> Result<Vec<Buffer>, FieldProblem> {
+fn buffer(from: &[api::BufferUnits]) -> Result<Vec<Buffer>, Vec<FieldProblem>> {
     let convert = |(at, units): (usize, &api::BufferUnits)| {
         let path = format!("spec.buffer[{at}]");
         let window =
@@ -245,7 +300,7 @@ fn buffer(from: &[api::BufferUnits]) -> Result<Vec<Buffer>, FieldProblem> {
         requests.set("pods", 1);
         Ok(Buffer { units: u64::try_from(units.units).unwrap_or(0), requests, window })
     };
-    from.iter().enumerate().map(convert).collect()
+    all_or_problems(from.iter().enumerate().map(convert))
 }
 
 /// All problems as one, with the reason of the first.
@@ -259,38 +314,38 @@ fn all(problems: &[(Reason, FieldProblem)]) -> Option<PoolProblem> {
     Some(PoolProblem { reason: *reason, message })
 }
 
-fn limits(from: &BTreeMap<String, Amount>) -> Result<PoolLimits, FieldProblem> {
+fn limits(from: &BTreeMap<String, Amount>) -> Result<PoolLimits, Vec<FieldProblem>> {
     let mut limits = PoolLimits::default();
-    for (name, amount) in from {
-        let path = || format!("spec.limits{}", key_segment(name));
-        let text = amount.0.as_str();
-        if name == USD_PER_HOUR {
-            let money = text.parse::<UsdPerHour>().map_err(|error| {
-                FieldProblem::new(
-                    path(),
-                    error.to_string(),
-                    "write a plain decimal number in quotes, such as \"40\"",
-                )
-            })?;
-            limits.usd_per_hour = Some(money);
-        } else if name == NODES {
-            let nodes = text.parse::<u64>().map_err(|_| {
-                FieldProblem::new(
-                    path(),
-                    format!("`{text}` is not a number of nodes"),
-                    "write a whole number",
-                )
-            })?;
-            limits.nodes = Some(nodes);
-        } else {
-            let amount = quantity::amount(name, text).map_err(|error| quantity_problem(path(), &error))?;
-            limits.resources.insert(ResourceName::new(name.as_str()), amount);
-        }
-    }
+    let read = from.iter().map(|(name, amount)| limit(name, amount.0.as_str(), &mut limits));
+    all_or_problems(read)?;
     Ok(limits)
 }
 
-fn requirements(from: &[api::Requirement]) -> Result<Vec<Requirement>, FieldProblem> {
+/// Adds one limit.
+fn limit(name: &str, text: &str, into: &mut PoolLimits) -> Result<(), FieldProblem> {
+    let path = || format!("spec.limits{}", key_segment(name));
+    if name == USD_PER_HOUR {
+        let money = text.parse::<UsdPerHour>().map_err(|error| {
+            FieldProblem::new(
+                path(),
+                error.to_string(),
+                "write a plain decimal number in quotes, such as \"40\"",
+            )
+        })?;
+        into.usd_per_hour = Some(money);
+    } else if name == NODES {
+        let nodes = text.parse::<u64>().map_err(|_| {
+            FieldProblem::new(path(), format!("`{text}` is not a number of nodes"), "write a whole number")
+        })?;
+        into.nodes = Some(nodes);
+    } else {
+        let amount = quantity::amount(name, text).map_err(|error| quantity_problem(path(), &error))?;
+        into.resources.insert(ResourceName::new(name), amount);
+    }
+    Ok(())
+}
+
+fn requirements(from: &[api::Requirement]) -> Result<Vec<Requirement>, Vec<FieldProblem>> {
     let convert = |(at, requirement): (usize, &api::Requirement)| {
         let (name, next_step) = match requirement.operator {
             api::Operator::In => ("In", "give it one value or more"),
@@ -311,7 +366,7 @@ fn requirements(from: &[api::Requirement]) -> Result<Vec<Requirement>, FieldProb
         })?;
         Ok(Requirement { key: requirement.key.clone(), operator })
     };
-    from.iter().enumerate().map(convert).collect()
+    all_or_problems(from.iter().enumerate().map(convert))
 }
 
 /// The largest `minValues` of each key.
@@ -326,25 +381,25 @@ fn min_values(from: &[api::Requirement]) -> BTreeMap<String, u32> {
     all
 }
 
-/// A pool that the API server would accept, by the CEL rules of its CRD too.
+/// A pool that the API server would accept, by the CEL rules of its CRD too; or all of its problems.
 pub(crate) fn checked(from: &api::NodePool) -> Result<Pool, Vec<FieldProblem>> {
     let (pool, problems) = convert(from);
-    if !problems.is_empty() {
-        return Err(problems.into_iter().map(|(_, problem)| problem).collect());
+    let mut problems: Vec<FieldProblem> = problems.into_iter().map(|(_, problem)| problem).collect();
+    let broken = from.validate_cel().err().into_iter().flatten();
+    let untold = broken.filter(|error| !is_told(&problems, &error.field_path));
+    let untold: Vec<FieldProblem> =
+        untold.map(|error| FieldProblem::new(error.field_path, error.message, "")).collect();
+    problems.extend(untold);
+    for (path, budget) in budgets(from) {
+        problems.extend(unreadable(&path, budget));
     }
-    if let Err(errors) = from.validate_cel() {
-        let problem =
-            |error: kube::core::cel::ValidationError| FieldProblem::new(error.field_path, error.message, "");
-        return Err(errors.into_iter().map(problem).collect());
-    }
-    // The API server accepts such a budget. In a cluster it allows nothing, and events of the pool give the reason.
-    let unreadable = |budget: &DisruptionBudget| match &budget.window {
-        Some(Window::Unreadable(why)) => {
-            let (path, cause) = why.split_once(": ").unwrap_or(("spec.disruption.budgets", why));
-            Some(FieldProblem::new(path, cause, ""))
-        }
-        _ => None,
-    };
-    let unreadable: Vec<FieldProblem> = pool.disruption.budgets.iter().filter_map(unreadable).collect();
-    if unreadable.is_empty() { Ok(pool) } else { Err(unreadable) }
+    if problems.is_empty() { Ok(pool) } else { Err(problems) }
+}
+
+/// Returns whether a problem is already told when a rule of the CRD finds it. Rules on quantities name the map, not the key.
+fn is_told(problems: &[FieldProblem], path: &str) -> bool {
+    let is_of_quantities = [".limits", ".requests"].iter().any(|end| path.ends_with(end));
+    let is_key = |rest: &str| is_of_quantities && rest.starts_with(['.', '[']);
+    let mut rests = problems.iter().filter_map(|problem| problem.path.strip_prefix(path));
+    rests.any(|rest| rest.is_empty() || is_key(rest))
 }

@@ -39,15 +39,16 @@ const ZONES: [(&str, &str); 2] = [
 
 /// Returns the CSI driver that serves an in-tree volume today, and the volume's handle (`k8s.io/csi-translation-lib`).
 fn in_tree(of: &k8s::Volume) -> Option<(&'static str, String)> {
-    let azure_disk = of.azure_disk.as_ref().map(|disk| ("disk.csi.azure.com", disk.disk_uri.clone()));
-    let cinder = of.cinder.as_ref().map(|disk| ("cinder.csi.openstack.org", disk.volume_id.clone()));
-    let vsphere = of.vsphere_volume.as_ref().map(|disk| ("csi.vsphere.vmware.com", disk.volume_path.clone()));
-    let portworx = of.portworx_volume.as_ref().map(|disk| ("pxd.portworx.com", disk.volume_id.clone()));
-    let azure_file = of
-        .azure_file
-        .as_ref()
-        .map(|share| ("file.csi.azure.com", format!("{}#{}", share.secret_name, share.share_name)));
-    azure_disk.or(cinder).or(vsphere).or(portworx).or(azure_file)
+    let found = [
+        of.azure_disk.as_ref().map(|disk| ("disk.csi.azure.com", disk.disk_uri.clone())),
+        of.cinder.as_ref().map(|disk| ("cinder.csi.openstack.org", disk.volume_id.clone())),
+        of.vsphere_volume.as_ref().map(|disk| ("csi.vsphere.vmware.com", disk.volume_path.clone())),
+        of.portworx_volume.as_ref().map(|disk| ("pxd.portworx.com", disk.volume_id.clone())),
+        of.azure_file
+            .as_ref()
+            .map(|share| ("file.csi.azure.com", format!("{}#{}", share.secret_name, share.share_name))),
+    ];
+    found.into_iter().flatten().next()
 }
 
 /// Returns the volumes of a pod that a node may not be able to provide. `pod` is its name.
@@ -109,14 +110,20 @@ pub fn attachment(from: &storage::VolumeAttachment) -> Attachment {
 
 /// Converts a CSINode: the number of volumes that a node can attach.
 pub fn node_drivers(from: &storage::CSINode) -> NodeDrivers {
-    let limit = |driver: &storage::CSINodeDriver| {
-        let count = driver.allocatable.as_ref()?.count?;
-        Some((driver.name.clone(), u64::try_from(count).unwrap_or(0)))
-    };
-    NodeDrivers {
-        node: from.metadata.name.clone().unwrap_or_default(),
-        limits: from.spec.drivers.iter().filter_map(limit).collect(),
+    let mut drivers =
+        NodeDrivers { node: from.metadata.name.clone().unwrap_or_default(), ..NodeDrivers::default() };
+    for driver in &from.spec.drivers {
+        match driver.allocatable.as_ref().and_then(|allocatable| allocatable.count) {
+            Some(count) => {
+                drivers.limits.insert(driver.name.clone(), u64::try_from(count).unwrap_or(0));
+            }
+            // Kubernetes counts no volumes of such a driver.
+            None => {
+                drivers.unlimited.insert(driver.name.clone());
+            }
+        }
     }
+    drivers
 }
 
 /// Converts a claim of a manifest. One that no API server has stored counts as bound if the volume controller
@@ -216,16 +223,15 @@ fn attached(spec: &k8s::PersistentVolumeSpec) -> Option<(String, String)> {
     if let Some(csi) = &spec.csi {
         return Some((csi.driver.clone(), csi.volume_handle.clone()));
     }
-    let aws_elastic_block_store =
-        spec.aws_elastic_block_store.as_ref().map(|disk| ("ebs.csi.aws.com", &disk.volume_id));
-    let gce_persistent_disk =
-        spec.gce_persistent_disk.as_ref().map(|disk| ("pd.csi.storage.gke.io", &disk.pd_name));
-    let azure_disk = spec.azure_disk.as_ref().map(|disk| ("disk.csi.azure.com", &disk.disk_uri));
-    let cinder = spec.cinder.as_ref().map(|disk| ("cinder.csi.openstack.org", &disk.volume_id));
-    let vsphere = spec.vsphere_volume.as_ref().map(|disk| ("csi.vsphere.vmware.com", &disk.volume_path));
-    let portworx = spec.portworx_volume.as_ref().map(|disk| ("pxd.portworx.com", &disk.volume_id));
-    let translated = aws_elastic_block_store.or(gce_persistent_disk).or(azure_disk);
-    let (driver, handle) = translated.or(cinder).or(vsphere).or(portworx)?;
+    let found = [
+        spec.aws_elastic_block_store.as_ref().map(|disk| ("ebs.csi.aws.com", &disk.volume_id)),
+        spec.gce_persistent_disk.as_ref().map(|disk| ("pd.csi.storage.gke.io", &disk.pd_name)),
+        spec.azure_disk.as_ref().map(|disk| ("disk.csi.azure.com", &disk.disk_uri)),
+        spec.cinder.as_ref().map(|disk| ("cinder.csi.openstack.org", &disk.volume_id)),
+        spec.vsphere_volume.as_ref().map(|disk| ("csi.vsphere.vmware.com", &disk.volume_path)),
+        spec.portworx_volume.as_ref().map(|disk| ("pxd.portworx.com", &disk.volume_id)),
+    ];
+    let (driver, handle) = found.into_iter().flatten().next()?;
     Some((driver.to_owned(), handle.clone()))
 }
 

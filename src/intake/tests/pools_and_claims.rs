@@ -86,6 +86,34 @@ fn an_invalid_pool_becomes_a_pool_with_a_problem() {
 }
 
 #[test]
+fn all_problems_of_a_pool_in_a_file_are_told_at_once_and_each_of_them_once() {
+    let pool = json!({"apiVersion": poolwright_terms::API_VERSION, "kind": "NodePool", "metadata": {"name": "gpu"}, "spec": {
+        "weight": 5, "replicas": 3,
+        "limits": {"cpu": "ten", "memory": "much"},
+        "disruption": {"consolidateAfter": "soon", "paybackWithin": "later",
+            "budgets": [{"nodes": "1", "schedule": "often", "duration": "1h"}]},
+        "template": {"spec": {
+            "nodeClassRef": {"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "default"},
+            "requirements": [{"key": "a", "operator": "In"}, {"key": "b", "operator": "Gt", "values": ["x"]}]}}}});
+    let errors = poolwright_intake::manifest::parse("pool.yaml", &pool.to_string()).expect_err("problems");
+    let paths: Vec<&str> = errors.iter().map(|error| error.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        [
+            "spec.limits.cpu",
+            "spec.limits.memory",
+            "spec.template.spec.requirements[0]",
+            "spec.template.spec.requirements[1]",
+            "spec.disruption.consolidateAfter",
+            "spec.disruption.paybackWithin",
+            "spec",
+            "spec.disruption.budgets[0].schedule",
+        ],
+        "{errors:#?}"
+    );
+}
+
+#[test]
 fn an_idle_node_that_never_goes_has_no_time_to_go() {
     assert_eq!(pool(json!({"scaleToZero": {"after": "Never"}})).scale_to_zero, ScaleToZero::Never);
     assert_eq!(pool(json!({"scaleToZero": {"after": "auto"}})).scale_to_zero, ScaleToZero::Auto);

@@ -112,6 +112,7 @@ fn a_node_says_how_many_volumes_it_takes_of_the_drivers_that_limit_them() {
     let drivers = node_drivers(&serde_json::from_value::<CSINode>(object).unwrap());
     assert_eq!(drivers.node, "n1");
     assert_eq!(drivers.limits, [("ebs.csi.aws.com".to_owned(), 25)].into());
+    assert_eq!(drivers.unlimited, ["efs.csi.aws.com".to_owned()].into());
 }
 
 const STATEFUL_SET: &str = "

@@ -46,25 +46,33 @@ pub fn counterpart(key: &str) -> Option<&'static str> {
     let (domain, name) = key.split_once('/')?;
     match (domain, name) {
         ("karpenter.sh", "capacity-type")
-        | ("eks.amazonaws.com", "capacityType" | "compute-type")
+        | ("eks.amazonaws.com", "capacityType")
         | ("cloud.google.com", "gke-spot" | "gke-provisioning") => Some(labels::CAPACITY_TYPE),
         ("karpenter.sh", "nodepool" | "provisioner-name")
         | ("eks.amazonaws.com", "nodegroup")
         | ("cloud.google.com", "gke-nodepool")
         | ("alpha.eksctl.io", "nodegroup-name") => Some(keys::NODEPOOL_LABEL),
-        ("karpenter.k8s.aws" | "eks.amazonaws.com", "instance-family")
-        | ("cloud.google.com", "machine-family") => Some(labels::INSTANCE_FAMILY),
-        ("karpenter.k8s.aws" | "eks.amazonaws.com", "instance-cpu") => Some(labels::INSTANCE_CPU),
-        ("karpenter.k8s.aws" | "eks.amazonaws.com", "instance-memory") => Some(labels::INSTANCE_MEMORY),
-        ("karpenter.k8s.aws" | "eks.amazonaws.com", "instance-gpu-name")
-        | ("cloud.google.com", "gke-accelerator")
-        | ("nvidia.com", "gpu.product") => Some(labels::GPU_MODEL),
-        ("karpenter.k8s.aws" | "eks.amazonaws.com", "instance-gpu-count")
-        | ("cloud.google.com", "gke-accelerator-count")
-        | ("nvidia.com", "gpu.count") => Some(labels::GPU_COUNT),
-        ("karpenter.k8s.aws" | "eks.amazonaws.com", "instance-gpu-memory") | ("nvidia.com", "gpu.memory") => {
-            Some(labels::GPU_MEMORY)
+        ("cloud.google.com", "machine-family") => Some(labels::INSTANCE_FAMILY),
+        ("cloud.google.com", "gke-accelerator") | ("nvidia.com", "gpu.product") => Some(labels::GPU_MODEL),
+        ("cloud.google.com", "gke-accelerator-count") | ("nvidia.com", "gpu.count") => {
+            Some(labels::GPU_COUNT)
         }
+        ("nvidia.com", "gpu.memory") => Some(labels::GPU_MEMORY),
+        // Karpenter's providers, and services that run Karpenter, have these names under domains of their own.
+        _ if is_karpenters(key) || is_foreign(key) => of_instance(name),
+        _ => None,
+    }
+}
+
+/// Returns Poolwright's label with the meaning of a label of an instance type, by its name without the domain.
+fn of_instance(name: &str) -> Option<&'static str> {
+    match name {
+        "instance-family" => Some(labels::INSTANCE_FAMILY),
+        "instance-cpu" => Some(labels::INSTANCE_CPU),
+        "instance-memory" => Some(labels::INSTANCE_MEMORY),
+        "instance-gpu-name" => Some(labels::GPU_MODEL),
+        "instance-gpu-count" => Some(labels::GPU_COUNT),
+        "instance-gpu-memory" => Some(labels::GPU_MEMORY),
         _ => None,
     }
 }
@@ -102,5 +110,19 @@ mod tests {
         ] {
             assert!(!is_foreign(key) && !is_karpenters(key), "{key}");
         }
+    }
+
+    #[test]
+    fn labels_of_instance_types_have_a_counterpart_under_the_domain_of_any_provider() {
+        for domain in ["karpenter.k8s.aws", "karpenter.k8s.gcp", "eks.amazonaws.com"] {
+            let of = |name: &str| counterpart(&format!("{domain}/{name}"));
+            assert_eq!(of("instance-cpu"), Some(labels::INSTANCE_CPU), "{domain}");
+            assert_eq!(of("instance-gpu-name"), Some(labels::GPU_MODEL), "{domain}");
+            assert_eq!(of("instance-hypervisor"), None, "{domain}");
+        }
+        assert_eq!(counterpart("example.com/instance-cpu"), None);
+        // It says which service runs the node, which is no capacity type.
+        assert_eq!(counterpart("eks.amazonaws.com/compute-type"), None);
+        assert_eq!(counterpart("eks.amazonaws.com/capacityType"), Some(labels::CAPACITY_TYPE));
     }
 }

@@ -53,6 +53,8 @@ pub const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 pub const DO_NOT_DISRUPT_ANNOTATION: &str = "poolwright.dev/do-not-disrupt";
 /// Karpenter's annotation with the same meaning. Poolwright respects it.
 pub const KARPENTER_DO_NOT_DISRUPT_ANNOTATION: &str = "karpenter.sh/do-not-disrupt";
+/// Key of the taint of new nodes in Karpenter, which only Karpenter removes.
+pub const KARPENTER_UNREGISTERED_TAINT: &str = "karpenter.sh/unregistered";
 
 /// Key of the taint (`NoExecute`) that a new node has until its claim recognises it. So no pod runs on a node
 /// without a claim.

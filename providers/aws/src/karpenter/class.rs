@@ -4,16 +4,22 @@
 //! those that it does not have, at any depth.
 
 use kube::CustomResourceExt;
+use poolwright_api::strict;
 use poolwright_provider_contract::karpenter::{
     Fields, Outcome, Report, convert_metadata, is_empty, join, text,
 };
+use poolwright_terms::API_VERSION;
 use serde_json::{Map, Value, json};
 
 use super::{disks, sentences, user_data};
-use crate::node_class::{AmiFamily, EC2NodeClass, EC2NodeClassSpec};
+use crate::node_class::{AmiFamily, EC2NodeClass};
+use crate::resolve::KIND;
 
-/// Converts an EC2NodeClass. If the report then contains problems, do not use the result.
-pub(super) fn convert(value: &Value, report: &mut Report) -> Option<EC2NodeClass> {
+/// The name of a class that has none, which is a problem.
+const NAMELESS: &str = "nameless";
+
+/// Converts an EC2NodeClass. If the report then contains problems, the result only serves to find more of them.
+pub(super) fn convert(value: &Value, report: &mut Report) -> Option<Value> {
     let mut root = Fields::of("", value, report)?;
     if root.take("apiVersion").is_some() {
         report.changed("apiVersion", "It is `poolwright.dev/v1alpha1`.");
@@ -32,7 +38,8 @@ pub(super) fn convert(value: &Value, report: &mut Report) -> Option<EC2NodeClass
         return None;
     };
     let fields = Fields::of("spec", spec, report)?;
-    let mut class = Class { schema: spec_schema(), family: family(spec), spec: Map::new() };
+    let raid = spec["instanceStorePolicy"] == "RAID0";
+    let mut class = Class { schema: spec_schema(), family: family(spec), raid, spec: Map::new() };
     for (key, path, value) in fields.rest() {
         if is_empty(value) {
             report.changed(path, "Left out, because it is empty.");
@@ -41,21 +48,50 @@ pub(super) fn convert(value: &Value, report: &mut Report) -> Option<EC2NodeClass
         }
     }
     class.absent(report);
-    let metadata = metadata.filter(|_| report.problems.is_empty())?;
-    let spec: EC2NodeClassSpec = match serde_json::from_value(Value::Object(class.spec)) {
-        Ok(spec) => spec,
-        Err(error) => {
-            report.problem("spec", error.to_string(), "correct it in the Karpenter manifest");
-            return None;
+    report.end_of_source();
+    let name = if metadata.name.is_empty() { NAMELESS } else { metadata.name.as_str() };
+    let mut object = json!({
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": name},
+        "spec": Value::Object(class.spec),
+    });
+    for (field, values) in [("annotations", metadata.annotations), ("labels", metadata.labels)] {
+        if !values.is_empty() {
+            object["metadata"][field] = json!(values);
+        }
+    }
+    Some(checked(object, report))
+}
+
+/// Reports what is wrong with a class. Returns it with its defaults, or as it is if it cannot be read.
+fn checked(object: Value, report: &mut Report) -> Value {
+    let class = match strict::read::<EC2NodeClass>(&object) {
+        Ok(class) => class,
+        Err(found) => {
+            for problem in found {
+                let field = match missing(&problem.cause) {
+                    Some(field) => join(&problem.path, field),
+                    None => problem.path,
+                };
+                if !report.is_replaced(&field) {
+                    report.problem(field, problem.cause, problem.next_step);
+                }
+            }
+            return object;
         }
     };
-    let mut object = EC2NodeClass::new(&metadata.name, spec);
-    object.metadata.annotations = (!metadata.annotations.is_empty()).then_some(metadata.annotations);
-    object.metadata.labels = (!metadata.labels.is_empty()).then_some(metadata.labels);
-    for error in object.validate_cel().err().into_iter().flatten() {
-        report.problem(error.field_path, error.message, "correct it in the Karpenter manifest");
+    for error in class.validate_cel().err().into_iter().flatten() {
+        if !report.is_replaced(&error.field_path) {
+            report.problem(error.field_path, error.message, "correct it in the Karpenter manifest");
+        }
     }
-    Some(object)
+    serde_json::to_value(class).unwrap_or(object)
+}
+
+/// Returns the field that is missing, according to a message of serde.
+fn missing(cause: &str) -> Option<&str> {
+    cause.strip_prefix("missing field `")?.strip_suffix('`')
 }
 
 /// Returns the schema of Poolwright's `spec`.
@@ -81,10 +117,16 @@ struct Class {
     schema: Value,
     /// The image family; `None` for families that Poolwright does not support.
     family: Option<AmiFamily>,
+    /// Whether local disks become one RAID 0.
+    raid: bool,
     spec: Map<String, Value>,
 }
 
 impl Class {
+    fn storage(&self) -> disks::Storage {
+        disks::Storage { family: self.family, raid: self.raid }
+    }
+
     fn field(&mut self, key: &str, path: String, value: &Value, report: &mut Report) {
         match key {
             "amiFamily" => self.family(path, value, report),
@@ -151,12 +193,16 @@ impl Class {
         if ["AL2023", "Bottlerocket", "Custom"].contains(&family.as_str()) {
             let sentence = sentences::of_family(self.family);
             self.take("amiFamily", path, value, (Outcome::Kept, sentence), report);
-        } else if family == "Ubuntu" {
-            let cause = "with Poolwright's `Ubuntu`, kubeadm joins the nodes (docs/aws-kubeadm.md), and not the script of EKS";
-            report.problem(path, cause, MOVE);
         } else {
-            let cause = format!("Poolwright does not support the image family `{family}`");
-            report.problem(path, cause, instead_of(&family));
+            // Any family with which the rest of the class can be checked.
+            self.spec.insert("amiFamily".to_owned(), json!("Custom"));
+            if family == "Ubuntu" {
+                let cause = "with Poolwright's `Ubuntu`, kubeadm joins the nodes (docs/aws-kubeadm.md), and not the script of EKS";
+                report.problem(path, cause, MOVE);
+            } else {
+                let cause = format!("Poolwright does not support the image family `{family}`");
+                report.problem(path, cause, instead_of(&family));
+            }
         }
     }
 
@@ -191,7 +237,7 @@ impl Class {
 
     fn disks(&mut self, path: String, value: &Value, report: &mut Report) {
         let mut value = known(value, &self.schema["properties"]["blockDeviceMappings"], &path, report);
-        disks::convert(self.family, &mut value, path, report);
+        disks::convert(self.storage(), &mut value, path, report);
         self.spec.insert("blockDeviceMappings".to_owned(), value);
     }
 
@@ -240,9 +286,9 @@ impl Class {
             }
         }
         if !self.spec.contains_key("blockDeviceMappings")
-            && let Some(mut disks) = disks::karpenters(self.family, report)
+            && let Some(mut disks) = disks::karpenters(self.storage(), report)
         {
-            disks::mark(self.family, &mut disks, "spec.blockDeviceMappings", report);
+            disks::mark(self.storage(), &mut disks, "spec.blockDeviceMappings", report);
             self.spec.insert("blockDeviceMappings".to_owned(), disks);
         }
     }

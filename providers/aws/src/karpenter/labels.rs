@@ -33,15 +33,16 @@ fn of_eks(name: &str) -> LabelMapping {
     match name {
         _ if name.starts_with("instance-") => of_instance(name),
         "compute-type" => LabelMapping::Unneeded(
-            "All nodes of EKS Auto Mode have it, and nodes of Poolwright are none of them. Select nodes by other labels.",
+            "auto",
+            "All nodes of EKS Auto Mode have the value `auto`, and nodes of Poolwright are none of them. Select nodes by other labels.",
         ),
         "capacityType" => {
-            LabelMapping::NoCounterpart("Write `poolwright.dev/capacity-type`, with `spot` or `on-demand`.")
+            LabelMapping::Absent("Write `poolwright.dev/capacity-type`, with `spot` or `on-demand`.")
         }
         "nodeclass" => {
             LabelMapping::NoCounterpart("A pool names its node class in `nodeClassRef`, not by a label.")
         }
-        _ => LabelMapping::NoCounterpart(
+        _ => LabelMapping::Absent(
             "EKS sets it on nodes of its own. Use the labels of docs/nodepool.md instead.",
         ),
     }

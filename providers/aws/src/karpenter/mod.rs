@@ -5,6 +5,8 @@ mod class;
 mod disks;
 mod labels;
 mod sentences;
+#[cfg(test)]
+mod tests;
 mod user_data;
 
 use poolwright_provider_contract::karpenter::{FromKarpenter, LabelMapping, Managed, Report};
@@ -29,7 +31,7 @@ impl FromKarpenter for Karpenter {
     }
 
     fn node_class(&self, object: &Value, report: &mut Report) -> Option<Value> {
-        class::convert(object, report).and_then(|class| serde_json::to_value(class).ok())
+        class::convert(object, report)
     }
 
     fn label(&self, key: &str) -> Option<LabelMapping> {

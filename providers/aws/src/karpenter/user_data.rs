@@ -1,11 +1,9 @@
 //! Checks the user data of a class before it launches a node.
 
 use poolwright_provider_aws_model::bootstrap::{self, ClusterFacts, Family, NodeFacts, UserData};
+use poolwright_terms::keys::KARPENTER_UNREGISTERED_TAINT;
 
 use crate::node_class::AmiFamily;
-
-/// The taint of new nodes in Karpenter, which only Karpenter removes.
-const KARPENTERS_TAINT: &str = "karpenter.sh/unregistered";
 
 /// Returns why nodes of this family cannot be launched with this user data. The reason quotes none of it.
 pub(super) fn refusal(family: AmiFamily, text: &str) -> Option<String> {
@@ -28,7 +26,7 @@ pub(super) fn refusal(family: AmiFamily, text: &str) -> Option<String> {
 
 /// Returns whether the user data gives nodes the taint that only Karpenter removes.
 pub(super) fn has_karpenters_taint(text: &str) -> bool {
-    text.contains(KARPENTERS_TAINT)
+    text.contains(KARPENTER_UNREGISTERED_TAINT)
 }
 
 #[cfg(test)]

@@ -145,7 +145,8 @@ impl Template {
     }
 }
 
-fn disk(mapping: &BlockDeviceMapping) -> LaunchTemplateBlockDeviceMappingRequest {
+/// Returns a disk of a node class as EC2 gets it.
+pub(crate) fn disk(mapping: &BlockDeviceMapping) -> LaunchTemplateBlockDeviceMappingRequest {
     let volume = &mapping.ebs;
     LaunchTemplateBlockDeviceMappingRequest::builder()
         .device_name(&mapping.device_name)

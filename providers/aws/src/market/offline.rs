@@ -46,7 +46,7 @@ fn of_class(
     }
     let (family, kept) = (resolve::family(spec).map_err(told)?, kubelet::reserved(spec).map_err(told)?);
     let settings = settings(spec, family, kept);
-    notes.extend(unread(spec, &status));
+    notes.extend(unread(name, spec, &status));
     notes.extend(disk_note(spec, family));
     let nothing = |why: &str| format!("{} `{name}` sells nothing: {why}", resolve::KIND);
     let ours = catalogue.filtered(|kind, _| kind.provider.as_str() == NAME);
@@ -104,60 +104,108 @@ fn not_ready(status: &Ec2NodeClassStatus) -> Option<&str> {
     })
 }
 
-/// Returns the parts of the class that only AWS knows, with what the offerings assume about them.
-fn unread(spec: &EC2NodeClassSpec, status: &Ec2NodeClassStatus) -> Vec<String> {
+/// Returns what the offerings leave open about the class: the fields that only AWS can answer, what counts instead, and what the
+/// user can do.
+fn unread(name: &str, spec: &EC2NodeClassSpec, status: &Ec2NodeClassStatus) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(why) = failed(status, |kind| kind == conditions::VALIDATED) {
         notes.push(format!("it is not ready, and its launches fail: {why}"));
     }
-    let looked_up = [
-        ("subnets", status.subnets.is_empty()),
-        ("security groups", status.security_groups.is_empty()),
-        ("images", status.images.is_empty()),
-    ];
-    let missing: Vec<&str> =
-        looked_up.iter().filter(|(_, missing)| *missing).map(|(part, _)| *part).collect();
-    let assumed = match (status.subnets.is_empty(), status.images.is_empty()) {
-        (true, true) => "; every zone and instance type of the catalogue counts as allowed",
-        (true, false) => "; every zone of the catalogue counts as allowed",
-        (false, true) => "; every instance type of the catalogue counts as allowed",
-        (false, false) => "",
-    };
-    if let Some((last, others)) = missing.split_last() {
-        let parts =
-            if others.is_empty() { (*last).to_owned() } else { format!("{} and {last}", others.join(", ")) };
-        notes.push(format!("its {parts} are not read, because only AWS knows them{assumed}"));
-    }
-    if !spec.capacity_reservation_selector_terms.is_empty() {
-        notes.push(
-            "its capacity reservations are not read, because only AWS knows them; they do not count as offerings"
-                .to_owned(),
-        );
-    }
+    notes.extend(unresolved(name, status));
+    notes.extend(reservations(spec, status));
     if spec.user_data.is_some() {
         notes.push(
-            "settings in its userData are not read; repeat those of the kubelet in spec.kubelet".to_owned(),
+            "its userData is not read: resources that it reserves for the kubelet or the system count as free for pods; repeat such \
+             settings in spec.kubelet"
+                .to_owned(),
         );
     }
     notes
 }
 
-/// Says which disk size counts, if the list of disks does not say it.
+/// Names the selectors that the status does not resolve. Security groups decide about no offering.
+fn unresolved(name: &str, status: &Ec2NodeClassStatus) -> Option<String> {
+    let selectors = [
+        ("subnetSelectorTerms", status.subnets.is_empty(), Some("zone")),
+        ("securityGroupSelectorTerms", status.security_groups.is_empty(), None),
+        ("amiSelectorTerms", status.images.is_empty(), Some("instance type")),
+    ];
+    let open: Vec<_> = selectors.into_iter().filter(|(_, is_open, _)| *is_open).collect();
+    let fields: Vec<String> = open.iter().map(|(field, ..)| format!("spec.{field}")).collect();
+    let assumed: Vec<&str> = open.iter().filter_map(|(_, _, what)| *what).collect();
+    let (last, others) = fields.split_last()?;
+    let fields = if others.is_empty() { last.clone() } else { format!("{} and {last}", others.join(", ")) };
+    let effect = if assumed.is_empty() {
+        "which changes nothing about the plan".to_owned()
+    } else {
+        format!("so every {} of the catalogue counts as allowed", assumed.join(" and "))
+    };
+    Some(format!(
+        "only AWS knows what its {fields} select, and its status does not say it, {effect}; `poolwright check --provider {NAME}` \
+         asks AWS, and a plan reads the status that the controller writes (`kubectl get ec2nodeclass {name} -o yaml`)"
+    ))
+}
+
+/// Says that the reservations of the class do not count.
+fn reservations(spec: &EC2NodeClassSpec, status: &Ec2NodeClassStatus) -> Option<String> {
+    if spec.capacity_reservation_selector_terms.is_empty() {
+        return None;
+    }
+    let known = &status.capacity_reservations;
+    let is_resolved = status
+        .conditions
+        .iter()
+        .any(|one| one.type_ == conditions::CAPACITY_RESERVATIONS_READY && one.status == "True");
+    if known.is_empty() && is_resolved {
+        return None;
+    }
+    let which = if known.is_empty() {
+        "only AWS knows the reservations that its spec.capacityReservationSelectorTerms select, and none of them counts".to_owned()
+    } else {
+        let named =
+            known.iter().take(NAMED).map(|one| format!("{} ({} in {})", one.id, one.instance_type, one.zone));
+        let more = match known.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!(
+            "the reservations in its status.capacityReservations do not count, because only AWS knows what is free of them: {}{more}",
+            named.collect::<Vec<_>>().join(", ")
+        )
+    };
+    Some(format!(
+        "{which}; the controller buys in them at no price, so list the free ones under `reservations` of a file for --commitments \
+         (docs/cli/plan.md)"
+    ))
+}
+
+/// The most reservations that a note names.
+const NAMED: usize = 3;
+
+/// Says which disk size counts, if the class does not say it.
 fn disk_note(spec: &EC2NodeClassSpec, family: AmiFamily) -> Option<String> {
     let disks = &spec.block_device_mappings;
-    if disks.is_empty() || root_disk(family, disks).is_some() {
+    if root_disk(family, disks).is_some() {
         return None;
     }
     let size = Settings::default().root_disk_gib;
-    Some(match kubelet_disk(family, disks) {
-        Some(disk) => format!(
-            "its disk {} has the size of a snapshot, which is not read; {size} GiB count; set volumeSize",
+    // On the others, the array of local disks counts.
+    let types = if spec.instance_store_policy.is_some() { " on types without local disks" } else { "" };
+    match kubelet_disk(family, disks) {
+        Some(disk) => Some(format!(
+            "its disk {} has the size of a snapshot, which is not read; {size} GiB count{types}; set volumeSize",
             disk.device_name
-        ),
-        None => format!(
-            "none of its blockDeviceMappings is the disk of the kubelet, so {size} GiB count; set rootVolume on that disk"
-        ),
-    })
+        )),
+        None if !disks.is_empty() => Some(format!(
+            "none of its blockDeviceMappings is the disk of the kubelet, so {size} GiB count{types}; set rootVolume on that disk"
+        )),
+        // The images of an alias have a disk of this size.
+        None if spec.ami_selector_terms.iter().any(|term| term.alias.is_some()) => None,
+        None => Some(format!(
+            "the size of the disk of its images is not read, so {size} GiB count{types}; list that disk in blockDeviceMappings, with \
+             volumeSize and rootVolume"
+        )),
+    }
 }
 
 /// Names the types and families of `alsoInstanceTypes` that the catalogue lacks.
@@ -295,8 +343,10 @@ mod tests {
         assert_eq!(
             offers.notes[..1],
             [
-                "its subnets, security groups and images are not read, because only AWS knows them; every zone and instance \
-              type of the catalogue counts as allowed"
+                "only AWS knows what its spec.subnetSelectorTerms, spec.securityGroupSelectorTerms and spec.amiSelectorTerms select, \
+                 and its status does not say it, so every zone and instance type of the catalogue counts as allowed; `poolwright \
+                 check --provider aws` asks AWS, and a plan reads the status that the controller writes (`kubectl get ec2nodeclass \
+                 gpu -o yaml`)"
             ]
         );
     }
@@ -361,11 +411,79 @@ mod tests {
         );
         let small = notes(json!({"kubelet": {"systemReserved": {"memory": "4Gi"}}}));
         assert!(small[0].starts_with("no resources are left for pods on "), "{small:?}");
+        let found =
+            notes(json!({"userData": "#!/bin/sh", "capacityReservationSelectorTerms": [{"id": "cr-1"}]}));
+        let [reservations, user_data] = &found[..] else { panic!("{found:?}") };
         assert_eq!(
-            notes(json!({"userData": "#!/bin/sh", "capacityReservationSelectorTerms": [{"id": "cr-1"}]}))
-                .len(),
-            2
+            reservations,
+            "only AWS knows the reservations that its spec.capacityReservationSelectorTerms select, and none of them counts; the \
+             controller buys in them at no price, so list the free ones under `reservations` of a file for --commitments \
+             (docs/cli/plan.md)"
         );
+        assert!(user_data.starts_with("its userData is not read: "), "{user_data}");
+        assert_eq!(
+            notes(
+                json!({"amiFamily": "Custom", "amiSelectorTerms": [{"id": "ami-1"}], "instanceStorePolicy": "RAID0"})
+            ),
+            [
+                "the size of the disk of its images is not read, so 20 GiB count on types without local disks; list that disk in \
+                 blockDeviceMappings, with volumeSize and rootVolume"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_the_status_lacks_is_named_by_its_field_with_its_effect_and_the_rest_is_not() {
+        let mut status = json!({"observedGeneration": 3,
+            "subnets": [{"id": "subnet-1", "zone": "us-east-1b"}], "images": [{"id": "ami-1", "architecture": "amd64"}]});
+        let terms = json!({"capacityReservationSelectorTerms": [{"id": "cr-1"}]});
+        let notes = |status: &Value| {
+            let mut notes = sells(&class(&terms, status), &builtin()).notes;
+            notes.retain(|note| !note.starts_with("it does not sell "));
+            notes
+        };
+        let found = notes(&status);
+        let [groups, reservations] = &found[..] else { panic!("{found:?}") };
+        let told = "only AWS knows what its spec.securityGroupSelectorTerms select, and its status does not say it, which changes nothing \
+                    about the plan; ";
+        assert!(groups.starts_with(told), "{groups}");
+        assert!(reservations.starts_with("only AWS knows the reservations that "), "{reservations}");
+        status["securityGroups"] = json!([{"id": "sg-1"}]);
+        status["capacityReservations"] = json!([{"id": "cr-1", "instanceType": "p5.48xlarge", "zone": "us-east-1b",
+            "ownerID": "123456789012", "instanceMatchCriteria": "targeted"}]);
+        let found = notes(&status);
+        let [reservations] = &found[..] else { panic!("{found:?}") };
+        let told = "the reservations in its status.capacityReservations do not count, because only AWS knows what is free of them: cr-1 \
+                    (p5.48xlarge in us-east-1b); ";
+        assert!(reservations.starts_with(told), "{reservations}");
+        status["capacityReservations"] = json!([]);
+        status["conditions"] = json!([{"type": "CapacityReservationsReady", "status": "True", "reason": "Found",
+            "message": "0 capacity reservations", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+        assert_eq!(notes(&status), [""; 0], "it selects none");
+    }
+
+    #[test]
+    fn ephemeral_storage_is_the_array_of_local_disks_if_the_class_makes_one_and_the_type_has_some() {
+        // Less a tenth and 1 GiB.
+        let left = |bytes: u64| bytes / 10 * 9 - GIB;
+        let disk = |device: &str| json!([{"deviceName": device, "rootVolume": true, "ebs": {"volumeSize": "100Gi"}}]);
+        let of = |family: &str, raid: bool, kind: &str| {
+            let mut fields = json!({"amiFamily": family, "amiSelectorTerms": [{"id": "ami-1"}],
+                "blockDeviceMappings": disk("/dev/xvdb")});
+            if raid {
+                fields["instanceStorePolicy"] = json!("RAID0");
+            }
+            let catalogue = sold(&fields).catalogue.expect("it sells something");
+            catalogue.types()[&kind.into()].allocatable.get(ResourceName::EPHEMERAL_STORAGE)
+        };
+        for family in ["AL2023", "Bottlerocket", "Custom", "Ubuntu"] {
+            // A g5.xlarge has 250 GB of local disks, an m6i.large has none. A launch of Ubuntu with the policy is refused.
+            let array = if family == "Ubuntu" { left(100 * GIB) } else { left(250_000_000_000) };
+            assert_eq!(of(family, true, "g5.xlarge"), array, "{family}");
+            for (raid, kind) in [(true, "m6i.large"), (false, "m6i.large"), (false, "g5.xlarge")] {
+                assert_eq!(of(family, raid, kind), left(100 * GIB), "{family} {raid} {kind}");
+            }
+        }
     }
 
     #[test]

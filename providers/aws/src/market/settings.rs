@@ -23,9 +23,14 @@ pub(super) fn settings(spec: &EC2NodeClassSpec, family: AmiFamily, kept: Kubelet
             AmiFamily::Al2023 | AmiFamily::Ubuntu | AmiFamily::Custom => ReservedMemoryBasis::Addresses,
         },
         root_disk_gib: root_disk(family, &spec.block_device_mappings).unwrap_or(defaults.root_disk_gib),
-        local_disks: match spec.instance_store_policy {
-            Some(InstanceStorePolicy::Raid0) => LocalDisks::Raid0,
-            None => LocalDisks::Unused,
+        local_disks: match (spec.instance_store_policy, family) {
+            // For Custom, the user data of the class makes the array.
+            (
+                Some(InstanceStorePolicy::Raid0),
+                AmiFamily::Al2023 | AmiFamily::Bottlerocket | AmiFamily::Custom,
+            ) => LocalDisks::Raid0,
+            // A launch with Ubuntu and this policy is refused.
+            (Some(InstanceStorePolicy::Raid0), AmiFamily::Ubuntu) | (None, _) => LocalDisks::Unused,
         },
         efa: match spec.efa {
             node_class::Efa::Auto => Efa::All,

@@ -17,7 +17,8 @@ pub struct BlockDeviceMapping {
     pub ebs: EbsVolume,
     /// Whether the kubelet stores its files on this disk, so that its size is the ephemeral storage of pods. If no disk has this
     /// set, the image family decides: `/dev/xvda` with AL2023, `/dev/xvdb` with Bottlerocket, `/dev/sda1` or else `/dev/xvda` with
-    /// Ubuntu, the last disk of the list with Custom. If the list lacks that disk, plans count 20 GiB.
+    /// Ubuntu, the last disk of the list with Custom. If the list lacks that disk, plans count 20 GiB. With `instanceStorePolicy`,
+    /// this holds for types without local disks.
     #[serde(default)]
     pub root_volume: bool,
 }

@@ -165,3 +165,14 @@ pub fn join(path: &str, key: &str) -> String {
         (false, _) => format!("{path}[{key:?}]"),
     }
 }
+
+/// Returns the rest of the path of a field that is at or below another one; empty for the field itself.
+pub fn below<'f>(field: &'f str, above: &str) -> Option<&'f str> {
+    let rest = field.strip_prefix(above)?;
+    (above.is_empty() || rest.is_empty() || rest.starts_with(['.', '['])).then_some(rest)
+}
+
+/// Writes a path without the quotes of keys, because API servers write none.
+pub(super) fn plain(path: &str) -> String {
+    path.replace("[\"", ".").replace("\"]", "")
+}

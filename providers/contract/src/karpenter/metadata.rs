@@ -23,7 +23,7 @@ const WRITTEN_BY_THE_CLUSTER: [&str; 8] = [
 /// The metadata of an object.
 #[derive(Debug, Default)]
 pub struct Metadata {
-    /// The name.
+    /// The name; empty if it is missing.
     pub name: String,
     /// The labels, without Karpenter's own.
     pub labels: BTreeMap<String, String>,
@@ -31,26 +31,26 @@ pub struct Metadata {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Converts `metadata`; `None` if it has no name.
-pub fn convert_metadata(root: &mut Fields<'_>, report: &mut Report) -> Option<Metadata> {
+/// Converts `metadata`. A missing name is a problem.
+pub fn convert_metadata(root: &mut Fields<'_>, report: &mut Report) -> Metadata {
+    let mut metadata = Metadata::default();
     let missing = |report: &mut Report| {
         report.problem("metadata.name", "missing", "give the object a name");
     };
     let Some(value) = root.take("metadata") else {
         missing(report);
-        return None;
+        return metadata;
     };
-    let mut fields = Fields::of("metadata", value, report)?;
-    let Some(value) = fields.take("name") else {
-        missing(report);
-        return None;
-    };
-    let mut metadata =
-        Metadata { name: text("metadata.name".to_owned(), value, report)?, ..Metadata::default() };
-    if metadata.name.is_empty() {
-        missing(report);
+    let Some(mut fields) = Fields::of("metadata", value, report) else { return metadata };
+    match fields.take("name").map(|value| text("metadata.name".to_owned(), value, report)) {
+        Some(Some(name)) if !name.is_empty() => {
+            report.kept("metadata.name", "The name stays.");
+            metadata.name = name;
+        }
+        // A name of another type has a problem.
+        Some(None) => {}
+        Some(Some(_)) | None => missing(report),
     }
-    report.kept("metadata.name", "The name stays.");
     for (key, path, value) in fields.object("labels", report).map(Fields::rest).unwrap_or_default() {
         let Some(value) = text(path.clone(), value, report) else { continue };
         if is_karpenters(&key) {
@@ -73,7 +73,7 @@ pub fn convert_metadata(root: &mut Fields<'_>, report: &mut Report) -> Option<Me
         }
     }
     fields.finish(report);
-    Some(metadata)
+    metadata
 }
 
 fn annotation(key: String, path: String, value: String, metadata: &mut Metadata, report: &mut Report) {

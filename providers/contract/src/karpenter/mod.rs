@@ -7,7 +7,7 @@ mod report;
 
 use serde_json::Value;
 
-pub use fields::{Fields, is_empty, join, text};
+pub use fields::{Fields, below, is_empty, join, text};
 pub use metadata::{Metadata, convert_metadata};
 pub use report::{Note, Outcome, Problem, Report};
 
@@ -24,7 +24,8 @@ pub trait FromKarpenter: Sync {
         None
     }
 
-    /// Converts a node class of Karpenter. Problems are in the report; if there are any, ignore the result.
+    /// Converts a node class of Karpenter. Problems are in the report; if there are any, the result only serves to find more of
+    /// them.
     fn node_class(&self, object: &Value, report: &mut Report) -> Option<Value>;
 
     /// Returns Poolwright's counterpart of a label of Karpenter's provider; `None` if the provider does not define the label.
@@ -59,11 +60,14 @@ pub enum LabelMapping {
     Size,
     /// The manufacturer of the GPUs. Poolwright supports NVIDIA only.
     GpuManufacturer,
-    /// Every node that may be bought would have met the requirement, so that none is needed. The sentence says why.
-    Unneeded(&'static str),
+    /// All nodes that Karpenter buys have the label with this value, and Poolwright's nodes do not have it. A requirement that the
+    /// value meets is not needed; any other one excludes all of those nodes. The sentence says why.
+    Unneeded(&'static str, &'static str),
     /// Poolwright's nodes have no other value than this one, or do not have the label at all. The sentence says why.
     Only(Option<&'static str>, &'static str),
-    /// There is no counterpart. The sentence says what to do instead.
+    /// Other nodes have the label: neither Karpenter's nor Poolwright's. The sentence says what to do instead.
+    Absent(&'static str),
+    /// Nodes may have the label, but Poolwright does not know it. The sentence says what to do instead.
     NoCounterpart(&'static str),
     /// A label of the user.
     UserDefined,

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::fields::{below, plain};
+
 /// The outcome for a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
@@ -75,6 +77,8 @@ pub struct Report {
     pub notes: Vec<Note>,
     /// The problems so far.
     pub problems: Vec<Problem>,
+    /// The number of problems when the source was read; `None` until then.
+    of_source: Option<usize>,
 }
 
 impl Report {
@@ -104,6 +108,24 @@ impl Report {
         self.notes.push(Note { object: self.object.clone(), field, outcome, sentence });
     }
 
+    /// Says that the source is read: later problems are those of the result. Only the first call counts.
+    pub fn end_of_source(&mut self) {
+        self.of_source.get_or_insert(self.problems.len());
+    }
+
+    /// Returns whether the source has a problem at a field or above it. Then something else stands in the result where the user
+    /// wrote the field, and a problem of the result there says nothing about the source.
+    pub fn is_replaced(&self, field: &str) -> bool {
+        let of_source = &self.problems[..self.of_source.unwrap_or(self.problems.len())];
+        of_source.iter().any(|one| below(&plain(field), &plain(&one.field)).is_some())
+    }
+
+    /// Returns whether a problem with this cause is known, or one at this field or below it.
+    pub fn is_told(&self, field: &str, cause: &str) -> bool {
+        let is_at = |one: &Problem| below(&plain(&one.field), &plain(field)).is_some();
+        self.problems.iter().any(|one| one.cause == cause || is_at(one))
+    }
+
     /// Adds a problem. A document with problems is not converted.
     pub fn problem(
         &mut self,
@@ -119,5 +141,31 @@ impl Report {
             cause: cause.into(),
             next_step: next_step.into(),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_of_the_source_stands_for_all_fields_below_it_however_their_keys_are_quoted() {
+        let mut report = Report::new("file.yaml", 1, "NodePool/gpu".to_owned());
+        report.problem("spec.limits[\"nvidia.com/gpu\"]", "no quantity", "write one");
+        report.end_of_source();
+        report.problem("spec.template", "too large", "split it");
+        for (field, is_replaced, is_told) in [
+            ("spec.limits.nvidia.com/gpu", true, true),
+            ("spec.limits[\"nvidia.com/gpu\"]", true, true),
+            ("spec.limits", false, true),
+            ("spec.limits.cpu", false, false),
+            ("spec.template.spec", false, false),
+            ("spec.template", false, true),
+            ("spec.temp", false, false),
+        ] {
+            assert_eq!(report.is_replaced(field), is_replaced, "{field}");
+            assert_eq!(report.is_told(field, "another cause"), is_told, "{field}");
+        }
+        assert!(report.is_told("spec.weight", "too large"));
     }
 }

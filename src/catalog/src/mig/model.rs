@@ -6,6 +6,7 @@
 
 use super::{MigGeometry, MigProfile};
 use crate::instance::Gpu;
+use crate::resources::ResourceName;
 
 /// A profile of a GPU model, with its name and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,7 +227,7 @@ impl MigModel {
     /// Returns the resource that a pod requests to get one: `nvidia.com/mig-1g.10gb` (strategy `mixed` of the device
     /// plugin).
     pub fn resource(&self, profile: MigProfile) -> Option<String> {
-        self.kind(profile).map(|kind| format!("nvidia.com/mig-{}", kind.name))
+        self.kind(profile).map(|kind| format!("{}{}", ResourceName::MIG_PREFIX, kind.name))
     }
 
     /// Returns the profile of the smallest instance with at least this share (thousandths) of the compute slices and this

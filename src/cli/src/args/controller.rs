@@ -12,14 +12,18 @@ use poolwright_intake::disruption_budget;
 
 use super::number::whole;
 use super::plan::{at_risk, duration};
-use super::pool_rules::{DEFAULT_USD_PER_HOUR, usd_per_hour};
-use super::{CloudFlags, MinValuesMode, Nodes, PreferenceMode};
+use super::pool_rules::of_controller;
+use super::{CloudFlags, Nodes, PoolRules, PreferenceMode};
 
 /// Flags of `controller`.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Examples:\n  \
+#[command(
+    after_long_help = "Examples:\n  \
         # From outside the cluster, with the current kubeconfig\n  poolwright controller\n\n  \
-        # In a cluster\n  poolwright controller --log-format json")]
+        # In a cluster\n  poolwright controller --log-format json",
+    mut_arg("min_values_policy", |flag| of_controller(flag, "POOLWRIGHT_MIN_VALUES_POLICY")),
+    mut_arg("default_usd_per_hour", |flag| of_controller(flag, "POOLWRIGHT_DEFAULT_USD_PER_HOUR"))
+)]
 pub struct ControllerFlags {
     /// Kubeconfig of the cluster [default: $KUBECONFIG or ~/.kube/config, else the pod's own cluster]
     #[arg(long, value_name = "FILE", env = "POOLWRIGHT_KUBECONFIG")]
@@ -81,17 +85,6 @@ pub struct ControllerFlags {
     #[arg(long, value_enum, value_name = "MODE", default_value_t = PreferenceMode::Respect, env = "POOLWRIGHT_PREFERENCES")]
     pub preferences: PreferenceMode,
 
-    /// What to do if minValues of a NodePool cannot be met: buy nothing, or buy with as many values as there are
-    #[arg(
-        long,
-        value_enum,
-        ignore_case = true,
-        value_name = "POLICY",
-        default_value_t = MinValuesMode::Strict,
-        env = "POOLWRIGHT_MIN_VALUES_POLICY"
-    )]
-    pub min_values_policy: MinValuesMode,
-
     /// What one interruption costs a pod for each of its GPUs, in US dollars; with 0, spot is compared by price alone
     ///
     /// It covers the work since the last checkpoint and the restart. A spot node counts with its price plus its expected
@@ -126,18 +119,9 @@ pub struct ControllerFlags {
     #[arg(long, value_name = "KEY=AMOUNT", env = "POOLWRIGHT_LIMIT")]
     pub limit: Vec<String>,
 
-    /// Buy no more than this for a NodePool without limits.usdPerHour, in US dollars per hour; 0 for no limit
-    ///
-    /// A wrong number in one workload then cannot buy nodes without end. Set limits.usdPerHour of pools that need more.
-    #[arg(
-        long,
-        value_name = "USD",
-        default_value = DEFAULT_USD_PER_HOUR,
-        env = "POOLWRIGHT_DEFAULT_USD_PER_HOUR",
-        value_parser = usd_per_hour,
-        allow_negative_numbers = true
-    )]
-    pub default_usd_per_hour: UsdPerHour,
+    /// What holds for every pool.
+    #[command(flatten)]
+    pub pool_rules: PoolRules,
 
     /// Buy no more than this for the pods of each namespace: nodes=10, gpus=8, usdPerHour=40 [default: no limit]
     ///
@@ -303,6 +287,29 @@ mod tests {
     }
 
     #[test]
+    fn the_flags_about_all_pools_have_the_help_of_plan_and_a_variable_of_their_own() {
+        let command = super::super::command("poolwright");
+        let of = |name: &str| command.find_subcommand(name).expect("a command").clone();
+        let (plan, controller) = (of("plan"), of("controller"));
+        for (flag, variable) in [
+            ("min_values_policy", "POOLWRIGHT_MIN_VALUES_POLICY"),
+            ("default_usd_per_hour", "POOLWRIGHT_DEFAULT_USD_PER_HOUR"),
+        ] {
+            let find = |command: &clap::Command| {
+                command.get_arguments().find(|one| one.get_id() == flag).expect(flag).clone()
+            };
+            let (planned, controlled) = (find(&plan), find(&controller));
+            let text = |one: &clap::Arg| {
+                let long = one.get_long_help().map(ToString::to_string);
+                (one.get_help().map(ToString::to_string), long)
+            };
+            assert_eq!(text(&planned), text(&controlled), "{flag}");
+            assert_eq!(planned.get_env(), None, "{flag}");
+            assert_eq!(controlled.get_env().and_then(std::ffi::OsStr::to_str), Some(variable));
+        }
+    }
+
+    #[test]
     fn a_setting_that_the_controller_cannot_use_is_refused_with_its_flag_and_a_remedy() {
         for (flag, value, remedy) in [
             ("--lease-duration", "1500ms", "write whole seconds, such as 15s"),
@@ -312,6 +319,11 @@ mod tests {
             ("--bind", "8080", "not an address; write IP:PORT, such as 0.0.0.0:8080"),
             ("--min-priority", "high", "not a whole number; write e.g. 1000"),
             ("--at-risk", "-1", "negative; write what one interruption loses"),
+            (
+                "--default-usd-per-hour",
+                "much",
+                "write a plain decimal number, such as 500, or 0 for no limit",
+            ),
         ] {
             let said = parsed(&[flag, value]).unwrap_err();
             assert!(said.contains(flag) && said.contains(remedy), "{flag}: {said}");

@@ -1,17 +1,18 @@
-//! Flags about all pools that `plan`, `explain` and `simulate` share with the controller.
+//! Flags about all pools that `plan`, `explain`, `simulate` and `controller` share.
 
+use clap::Arg;
 use poolwright_catalog::UsdPerHour;
 
 use super::MinValuesMode;
 use super::plan::usd;
 
 /// The default of `--default-usd-per-hour`.
-pub const DEFAULT_USD_PER_HOUR: &str = "500";
+const DEFAULT_USD_PER_HOUR: &str = "500";
 
 /// The most that `--default-usd-per-hour` takes.
 const MOST: UsdPerHour = UsdPerHour::from_micros(1_000_000_000 * UsdPerHour::MICROS_PER_USD);
 
-/// What holds for every pool.
+/// What holds for every pool. In `controller`, these flags have environment variables too.
 #[derive(Clone, Debug, clap::Args)]
 pub struct PoolRules {
     /// What to do if minValues of a NodePool cannot be met: buy nothing, or buy with as many values as there are
@@ -26,6 +27,9 @@ pub struct PoolRules {
     pub min_values_policy: MinValuesMode,
 
     /// Buy no more than this for a NodePool without limits.usdPerHour, in US dollars per hour; 0 for no limit
+    ///
+    /// A wrong number in one workload then cannot buy nodes without end. Set limits.usdPerHour of pools that need more.
+    /// Without any NodePool, plan and explain apply no such limit.
     #[arg(
         long,
         value_name = "USD",
@@ -37,8 +41,13 @@ pub struct PoolRules {
     pub default_usd_per_hour: UsdPerHour,
 }
 
+/// Gives a flag of [`PoolRules`] the environment variable that it has in `controller`, and lists it with the others there.
+pub fn of_controller(flag: Arg, variable: &'static str) -> Arg {
+    flag.env(variable).help_heading(None::<&'static str>)
+}
+
 /// Parses an amount of `--default-usd-per-hour`.
-pub fn usd_per_hour(text: &str) -> Result<UsdPerHour, String> {
+fn usd_per_hour(text: &str) -> Result<UsdPerHour, String> {
     usd(text, MOST, "write a plain decimal number, such as 500, or 0 for no limit")
 }
 

@@ -7,7 +7,7 @@ use poolwright_api::{
     ConsolidationPolicy, Disruption, DisruptionBudget, DisruptionReason, DurationText, ExpiryText, IdleText,
     ScaleToZero,
 };
-use poolwright_provider_contract::karpenter::{Fields, Report, text};
+use poolwright_provider_contract::karpenter::{Fields, Report, is_empty, text};
 use serde_json::Value;
 
 const PATH: &str = "spec.disruption";
@@ -85,7 +85,7 @@ fn consolidate_after(of: Option<&mut Fields<'_>>, report: &mut Report) -> Expiry
             "It stays. Empty nodes get `scaleToZero.after: {text}` as well: Karpenter has one field for both."
         ),
     );
-    expiry(path, text, report)
+    expiry(path, text, "0s", report)
 }
 
 /// Takes a field that holds a duration. A number is a problem of its own, because quotes would not make it a
@@ -100,13 +100,16 @@ pub(super) fn duration_text(of: &mut Fields<'_>, key: &str, report: &mut Report)
     text(path, value, report)
 }
 
-/// Reads a duration or `Never`.
-pub(super) fn expiry(path: String, text: String, report: &mut Report) -> ExpiryText {
+/// Reads a duration or `Never`. Returns `default` instead of a text that is neither.
+pub(super) fn expiry(path: String, text: String, default: &str, report: &mut Report) -> ExpiryText {
     let written = ExpiryText(text);
-    if let Err(error) = written.parse() {
-        report.problem(path, error.to_string(), "correct it in the source, or write Never");
+    match written.parse() {
+        Ok(_) => written,
+        Err(error) => {
+            report.problem(path, error.to_string(), "correct it in the source, or write Never");
+            ExpiryText::from(default)
+        }
     }
-    written
 }
 
 fn budgets(of: Option<&mut Fields<'_>>, report: &mut Report) -> Vec<DisruptionBudget> {
@@ -131,7 +134,7 @@ fn budgets(of: Option<&mut Fields<'_>>, report: &mut Report) -> Vec<DisruptionBu
         return vec![plain("100%")];
     }
     let entries = entries.iter().enumerate();
-    entries.filter_map(|(at, entry)| budget(&format!("{path}[{at}]"), entry, report)).collect()
+    entries.map(|(at, entry)| budget(&format!("{path}[{at}]"), entry, report)).collect()
 }
 
 /// Returns the reasons to which Karpenter applies its budgets. It lets nodes expire regardless of them.
@@ -149,9 +152,10 @@ fn plain(nodes: &str) -> DisruptionBudget {
     }
 }
 
-fn budget(path: &str, value: &Value, report: &mut Report) -> Option<DisruptionBudget> {
-    let mut fields = Fields::of(path, value, report)?;
-    let mut budget = plain(&fields.needed_text("nodes", report)?);
+/// Converts a budget. What cannot be read has a problem, and something readable in its place, so that the rest is checked too.
+fn budget(path: &str, value: &Value, report: &mut Report) -> DisruptionBudget {
+    let Some(mut fields) = Fields::of(path, value, report) else { return plain("0") };
+    let mut budget = plain(&fields.needed_text("nodes", report).unwrap_or_else(|| "0".to_owned()));
     report.kept(
         fields.path("nodes"),
         "At most this many nodes at a time; a percentage is rounded up, as in Karpenter.",
@@ -168,24 +172,34 @@ fn budget(path: &str, value: &Value, report: &mut Report) -> Option<DisruptionBu
             reasons.iter().filter_map(|text| reason(&fields.path("reasons"), text, report)).collect();
         report.kept(fields.path("reasons"), "The reasons have the same names.");
     }
+    let has = |key: &str| value.get(key).is_some_and(|value| !is_empty(value));
     if let Some(text) = fields.text("schedule", report) {
         budget.schedule = Some(schedule(fields.path("schedule"), text, report));
     }
     if let Some(text) = duration_text(&mut fields, "duration", report) {
         let written = DurationText(text);
-        match written.parse() {
-            Ok(_) => report.kept(
-                fields.path("duration"),
-                "The budget is active for this long from each time of the schedule.",
-            ),
+        budget.duration = Some(match written.parse() {
+            Ok(_) => {
+                report.kept(
+                    fields.path("duration"),
+                    "The budget is active for this long from each time of the schedule.",
+                );
+                written
+            }
             Err(error) => {
                 report.problem(fields.path("duration"), error.to_string(), "correct it in the source");
+                DurationText::from("1h")
             }
-        }
-        budget.duration = Some(written);
+        });
+    }
+    if has("schedule") {
+        budget.schedule.get_or_insert_with(|| "@daily".to_owned());
+    }
+    if has("duration") {
+        budget.duration.get_or_insert_with(|| DurationText::from("1h"));
     }
     fields.finish(report);
-    Some(budget)
+    budget
 }
 
 fn reason(path: &str, text: &str, report: &mut Report) -> Option<DisruptionReason> {

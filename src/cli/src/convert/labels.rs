@@ -28,15 +28,17 @@ pub(super) fn label(key: &str) -> LabelMapping {
         "karpenter.sh/nodepool" | labels::HOSTNAME => LabelMapping::NoCounterpart(
             "Offerings do not have it. Pods can select a pool by `poolwright.dev/nodepool`.",
         ),
-        "node.kubernetes.io/windows-build" => {
-            LabelMapping::NoCounterpart("Poolwright buys Linux nodes only.")
-        }
+        "karpenter.sh/registered" | "karpenter.sh/initialized" => LabelMapping::Unneeded(
+            "true",
+            "Karpenter sets it to `true` on each node that is ready, and nodes of Poolwright admit pods only when they are ready.",
+        ),
+        "node.kubernetes.io/windows-build" => LabelMapping::Only(None, "Poolwright buys Linux nodes only."),
         _ => match of_a_cloud(key) {
             Some(label) => label,
             None if is_karpenters(key) => {
                 LabelMapping::NoCounterpart("Use the labels of docs/nodepool.md instead.")
             }
-            None if is_foreign(key) => LabelMapping::NoCounterpart(
+            None if is_foreign(key) => LabelMapping::Absent(
                 "It belongs to another autoscaler or cloud. Use the labels of docs/nodepool.md instead.",
             ),
             None if key.starts_with("poolwright.dev/") => {

@@ -12,21 +12,17 @@ pub mod command;
 mod disruption;
 mod labels;
 mod node_class_ref;
-#[cfg(test)]
-mod node_class_tests;
 mod node_pool;
 mod others;
+mod places;
 mod print;
 mod read;
 mod requirements;
 mod template;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod words_tests;
+mod values;
 mod workload;
-#[cfg(test)]
-mod workload_tests;
 
 use std::collections::BTreeSet;
 
@@ -45,6 +41,7 @@ use crate::clouds::clouds;
 use crate::node_classes;
 use crate::source::Source;
 use buffer::Named;
+use places::Places;
 
 /// The result of converting Karpenter's objects, and of workloads that use them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -112,32 +109,20 @@ fn convert_object(
     let mut report = Report::new(file, document, object.clone());
     let made = dispatch((api_version, kind), value, named, &mut report);
     let is_of_cluster = matches!(made, Some(ConvertedObject::Pool(_) | ConvertedObject::Class(_)));
-    if is_of_cluster && !names.insert(object) {
+    report.end_of_source();
+    if is_of_cluster && name.is_some() && !names.insert(object) {
         report.problem(
             "metadata.name",
             "another object of this kind has the same name",
             "remove one or rename it",
         );
     }
-    if let Some(ConvertedObject::Pool(pool)) = made.as_ref().filter(|_| report.problems.is_empty()) {
-        check(file, pool, &mut report);
-    }
-    // The rules of the schema: sizes, ranges and patterns.
-    let written = match made.as_ref().filter(|_| report.problems.is_empty()) {
-        Some(ConvertedObject::Pool(pool)) => serde_json::to_value(pool).ok(),
-        Some(ConvertedObject::Class(class)) => Some(class.clone()),
-        _ => None,
-    };
-    for refusal in written.into_iter().flat_map(|object| node_classes::refused(&[object])) {
-        report.problem(
-            "",
-            format!("what it becomes is refused: {refusal}"),
-            "correct it in the source, or split the object",
-        );
+    if let Some(made) = &made {
+        check(file, made, &mut report);
     }
     if report.problems.is_empty() {
         match made {
-            Some(ConvertedObject::Pool(pool)) => all.manifests.push(*pool),
+            Some(ConvertedObject::Pool(made)) => all.manifests.push(made.pool),
             Some(ConvertedObject::Class(class)) => all.node_classes.push(class),
             Some(ConvertedObject::Workload(workload)) => all.workloads.push(workload),
             None => {}
@@ -150,7 +135,7 @@ fn convert_object(
 
 /// The result of converting one object.
 enum ConvertedObject {
-    Pool(Box<NodePool>),
+    Pool(Box<node_pool::Converted>),
     Class(Value),
     Workload(Value),
 }
@@ -212,15 +197,48 @@ fn managed_by(group: &str) -> Option<(&'static Registration, Managed)> {
     })
 }
 
-/// Reports what an API server or a plan would reject as problems of the source document.
-fn check(file: &str, pool: &NodePool, report: &mut Report) {
-    let errors = match yaml(std::slice::from_ref(pool)) {
+/// Reports what an API server or a plan would refuse as problems of the source document, also if it has other problems: the user
+/// learns of all at once.
+fn check(file: &str, made: &ConvertedObject, report: &mut Report) {
+    let same = Places::default();
+    let (places, written) = match made {
+        ConvertedObject::Pool(made) => {
+            check_plan(file, made, report);
+            (&made.places, serde_json::to_value(&made.pool).ok())
+        }
+        ConvertedObject::Class(class) => (&same, Some(class.clone())),
+        ConvertedObject::Workload(_) => return,
+    };
+    // The rules of the schema: sizes, ranges and patterns.
+    let refused = written.iter().flat_map(node_classes::refused_fields);
+    let refused = refused.map(|(field, why)| (places.source_of(&field), why));
+    let is_new = |(field, why): &(String, String)| {
+        let cause = why.strip_prefix("Invalid value: ").unwrap_or(why);
+        !report.is_replaced(field) && !report.is_told(field, cause)
+    };
+    let refused: Vec<_> = refused.filter(is_new).collect();
+    for (field, why) in refused {
+        report.problem(
+            field,
+            format!("what it becomes is refused: {why}"),
+            "correct it in the source, or split the object",
+        );
+    }
+}
+
+/// Reports what a plan would refuse of a pool.
+fn check_plan(file: &str, made: &node_pool::Converted, report: &mut Report) {
+    let errors = match yaml(std::slice::from_ref(&made.pool)) {
         Ok(text) => poolwright_intake::manifest::parse(file, &text).err().unwrap_or_default(),
         Err(why) => return report.problem("", why, "report this as a bug of `convert`"),
     };
     for error in errors {
+        let field = made.places.source_of(&error.path);
+        if report.is_replaced(&field) {
+            continue;
+        }
         let next =
             if error.next_step.is_empty() { "correct it in the source".to_owned() } else { error.next_step };
-        report.problem(error.path, error.cause, next);
+        report.problem(field, error.cause, next);
     }
 }

@@ -6,6 +6,7 @@ use poolwright_api::{Amount, NodePool, NodePoolSpec};
 use poolwright_provider_contract::karpenter::{Fields, Report, convert_metadata, text};
 use serde_json::Value;
 
+use super::places::Places;
 use super::{disruption, template};
 
 /// Settings of Poolwright that Karpenter does not have, and what their defaults mean for a converted pool.
@@ -35,8 +36,19 @@ const ABSENT: [(&str, &str); 4] = [
     ),
 ];
 
-/// Converts a NodePool of `karpenter.sh/v1`. Its problems are in the report; if there are any, ignore the result.
-pub(super) fn convert(value: &Value, report: &mut Report) -> Option<NodePool> {
+/// The name of a pool that has none, which is a problem.
+const NAMELESS: &str = "nameless";
+
+/// What a NodePool of Karpenter becomes.
+pub(super) struct Converted {
+    pub pool: NodePool,
+    /// The fields of the source from which fields of the pool come.
+    pub places: Places,
+}
+
+/// Converts a NodePool of `karpenter.sh/v1`. Its problems are in the report; if there are any, the result only serves to find more
+/// of them.
+pub(super) fn convert(value: &Value, report: &mut Report) -> Option<Converted> {
     let mut root = Fields::of("", value, report)?;
     if root.take("apiVersion").is_some() {
         report.changed("apiVersion", "It is `poolwright.dev/v1alpha1`.");
@@ -50,10 +62,8 @@ pub(super) fn convert(value: &Value, report: &mut Report) -> Option<NodePool> {
     }
     let spec = root.take("spec");
     root.finish(report);
-    let (Some(metadata), Some(spec)) = (metadata, spec) else {
-        if spec.is_none() {
-            report.problem("spec", "missing", "write spec.template with a nodeClassRef");
-        }
+    let Some(spec) = spec else {
+        report.problem("spec", "missing", "write spec.template with a nodeClassRef");
         return None;
     };
     let mut fields = Fields::of("spec", spec, report)?;
@@ -71,12 +81,15 @@ pub(super) fn convert(value: &Value, report: &mut Report) -> Option<NodePool> {
     };
     fields.finish(report);
     absent(report);
-    let mut pool = NodePool::new(&metadata.name, spec);
+    let mut places = read.places;
+    places.add("spec.scaleToZero.after", "spec.disruption.consolidateAfter");
+    let name = if metadata.name.is_empty() { NAMELESS } else { metadata.name.as_str() };
+    let mut pool = NodePool::new(name, spec);
     let mut annotations = metadata.annotations;
     annotations.extend(read.pool_annotations);
     pool.metadata.annotations = (!annotations.is_empty()).then_some(annotations);
     pool.metadata.labels = (!metadata.labels.is_empty()).then_some(metadata.labels);
-    Some(pool)
+    Some(Converted { pool, places })
 }
 
 /// Notes the settings that Karpenter does not have.

@@ -6,19 +6,12 @@
 use std::collections::BTreeMap;
 
 use poolwright_api::{Operator, Requirement};
-use poolwright_provider_contract::karpenter::{Fields, LabelMapping, Report};
+use poolwright_provider_contract::karpenter::{Fields, LabelMapping, Report, join};
 use poolwright_terms::labels as ours;
 
-use super::labels::{KARPENTER_CATALOGUE, label, parts};
-
-/// The largest number of values of a requirement.
-const MOST_VALUES: usize = 100;
-
-/// What to know of a number of vCPUs that became one of whole cores.
-pub(super) const CORES: &str = "counts whole cores that pods can have: each number is one less. On types of \
-                                more than 372 vCPUs it is two less; correct the number if you mean these. If \
-                                the node class reserves more than one core for the system, lower them \
-                                further.";
+use super::labels::{KARPENTER_CATALOGUE, label};
+use super::places::Places;
+use super::values::{CORES, MOST_VALUES, is_met_by_all, names_listed, whole_cores};
 
 /// A requirement of Karpenter.
 pub(super) struct KarpenterRequirement {
@@ -41,6 +34,18 @@ pub(super) struct Requirements {
     /// The user's own labels of the nodes: those of the template, and requirements with one value, which
     /// become labels.
     own: BTreeMap<String, String>,
+    /// The fields of the source from which labels of the nodes come that were requirements.
+    places: Places,
+}
+
+/// What requirements become.
+pub(super) struct Converted {
+    /// The requirements, with each key and operator once.
+    pub requirements: Vec<Requirement>,
+    /// The labels that nodes get.
+    pub labels: BTreeMap<String, String>,
+    /// The fields of the source from which both come.
+    pub places: Places,
 }
 
 impl Requirements {
@@ -53,6 +58,7 @@ impl Requirements {
     pub fn read(&mut self, of: &mut Fields<'_>, report: &mut Report) {
         for (path, value) in of.list("requirements", report) {
             let Some(mut fields) = Fields::of(&path, value, report) else { continue };
+            let before = report.problems.len();
             let key = fields.needed_text("key", report);
             let operator = fields.needed_text("operator", report);
             let operator = operator.and_then(|text| operator_of(&fields.path("operator"), &text, report));
@@ -72,7 +78,8 @@ impl Requirements {
             fields.finish(report);
             let (Some(key), Some(operator)) = (key, operator) else { continue };
             let wanted = KarpenterRequirement { path, key, operator, values, min_values, is_label: false };
-            if has_right_values(&wanted, report) {
+            // Values that cannot be read are missing here.
+            if report.problems.len() == before && has_right_values(&wanted, report) {
                 self.add(wanted, report);
             }
         }
@@ -116,13 +123,9 @@ impl Requirements {
                 };
                 report.not_possible(wanted.path, sentence);
             }
-            LabelMapping::Unneeded(why) => {
-                report.not_possible(
-                    wanted.path,
-                    format!("Left out: Poolwright has no `{}`. {why}", wanted.key),
-                );
-            }
+            LabelMapping::Unneeded(value, why) => unneeded(wanted, value, why, report),
             LabelMapping::Only(value, why) => only(&wanted, value, why, report),
+            LabelMapping::Absent(instead) => absent(wanted, instead, report),
             LabelMapping::UserDefined => self.own(wanted, report),
         }
     }
@@ -178,9 +181,12 @@ impl Requirements {
                 wanted.operator = operator;
                 wanted.values = cores;
             }
-            Err(value) => {
-                let cause = format!("`{value}` is not a number of vCPUs");
-                return report.problem(wanted.path, cause, "write whole numbers in quotes");
+            Err(wrong) => {
+                for value in wrong {
+                    let cause = format!("`{value}` is not a number of vCPUs");
+                    report.problem(&wanted.path, cause, "write whole numbers in quotes");
+                }
+                return;
             }
         }
         if wanted.values.is_empty() && wanted.operator == Operator::In {
@@ -284,6 +290,7 @@ impl Requirements {
         match (wanted.operator, wanted.values.as_slice()) {
             (Operator::In, [value]) => {
                 report.changed(&wanted.path, format!("Becomes the label `{}: {value}` of the nodes.", wanted.key));
+                self.places.add(join("spec.template.metadata.labels", &wanted.key), &wanted.path);
                 self.own.insert(wanted.key, value.clone());
             }
             (Operator::NotIn | Operator::DoesNotExist, _) => {
@@ -311,12 +318,14 @@ impl Requirements {
         self.all.push((wanted.path, requirement));
     }
 
-    /// Returns all requirements, with each key and operator once, and the labels that nodes get.
-    pub fn finish(self, report: &mut Report) -> (Vec<Requirement>, BTreeMap<String, String>) {
+    /// Merges the requirements with the same key and operator.
+    pub fn finish(self, report: &mut Report) -> Converted {
         let mut merged: Vec<Requirement> = Vec::new();
+        let mut places = self.places;
         for (path, next) in self.all {
             let same = merged.iter_mut().find(|one| one.key == next.key && one.operator == next.operator);
             let Some(same) = same else {
+                places.add(format!("spec.template.spec.requirements[{}]", merged.len()), path);
                 merged.push(next);
                 continue;
             };
@@ -348,67 +357,7 @@ impl Requirements {
                 report.problem(path, cause, "allow more values, or lower minValues");
             }
         }
-        (merged, self.own)
-    }
-}
-
-/// Converts numbers of vCPUs. Karpenter counts the vCPUs of the machine. Poolwright's label counts whole
-/// allocatable cores, which is one less, because the system reserves less than one core on machines with up
-/// to 372 vCPUs. Fails with a value that is no number.
-pub(super) fn whole_cores(
-    mut operator: Operator,
-    values: &[String],
-) -> Result<(Operator, Vec<String>), String> {
-    let mut numbers = Vec::new();
-    for value in values {
-        numbers.push(value.parse::<u64>().map_err(|_| value.clone())?);
-    }
-    // No machine has less than one vCPU, so a bound of zero is always or never met.
-    if numbers.contains(&0) {
-        match operator {
-            Operator::Gt => operator = Operator::Gte,
-            Operator::Lte => operator = Operator::Lt,
-            Operator::In | Operator::NotIn => numbers.retain(|number| *number > 0),
-            _ => {}
-        }
-    }
-    let cores = numbers.iter().map(|number| number.saturating_sub(1).to_string()).collect();
-    Ok((operator, cores))
-}
-
-/// Returns the families or types of the catalogue that meet a requirement on a part of their name; for `NotIn`, those that do not.
-fn names_listed(mapping: LabelMapping, operator: Operator, values: &[String]) -> Vec<String> {
-    let part = |name: &'static str| match mapping {
-        LabelMapping::Category => Some(parts(name).0),
-        LabelMapping::Generation => Some(parts(name).1),
-        _ => name.split_once('.').map(|(_, size)| size),
-    };
-    let known = &*KARPENTER_CATALOGUE;
-    let all = if mapping == LabelMapping::Size { &known.types } else { &known.families };
-    let is_listed = |name: &&'static String| part(name).is_some_and(|part| is_met(operator, values, part));
-    all.iter().filter(is_listed).cloned().collect()
-}
-
-/// Does the same for the selector of a pod; `None` if it cannot list so many, or none.
-pub(super) fn names_that_meet(
-    mapping: LabelMapping,
-    operator: Operator,
-    values: &[String],
-) -> Option<Vec<String>> {
-    let names = names_listed(mapping, operator, values);
-    (1..=MOST_VALUES).contains(&names.len()).then_some(names)
-}
-
-/// Returns whether all nodes meet a requirement on a label that each of them has with this value, or none of
-/// them has.
-pub(super) fn is_met_by_all(operator: Operator, values: &[String], value: Option<&str>) -> bool {
-    let is_listed = value.is_some_and(|value| values.iter().any(|one| one == value));
-    match operator {
-        Operator::In => is_listed,
-        Operator::NotIn => !is_listed,
-        Operator::Exists => value.is_some(),
-        Operator::DoesNotExist => value.is_none(),
-        _ => false,
+        Converted { requirements: merged, labels: self.own, places }
     }
 }
 
@@ -420,6 +369,34 @@ fn only(wanted: &KarpenterRequirement, value: Option<&str>, why: &str, report: &
     } else {
         let cause = format!("no node of Poolwright meets it: {}", why.trim_end_matches('.'));
         report.problem(&wanted.path, cause, "correct it, or keep this pool in Karpenter");
+    }
+}
+
+/// Notes a requirement on a label that all nodes of Karpenter have with this value, and no node of Poolwright has.
+fn unneeded(wanted: KarpenterRequirement, value: &str, why: &str, report: &mut Report) {
+    let KarpenterRequirement { path, key, operator, values, .. } = wanted;
+    if is_met_by_all(operator, &values, Some(value)) {
+        report.changed(path, format!("Left out: Poolwright has no `{key}`. {why}"));
+    } else {
+        report.not_possible(
+            path,
+            format!(
+                "Left out, although it excludes all nodes with the value `{value}`: Poolwright has no `{key}`. {why} {}",
+                may_buy_more()
+            ),
+        );
+    }
+}
+
+/// Notes a requirement on a label that neither nodes of Karpenter nor nodes of Poolwright have by themselves. Karpenter adds such
+/// a label to the nodes of a pool that requires it.
+fn absent(wanted: KarpenterRequirement, instead: &str, report: &mut Report) {
+    let KarpenterRequirement { path, key, operator, values, .. } = wanted;
+    if is_met_by_all(operator, &values, None) {
+        report.changed(path, format!("Left out: no node of Poolwright has `{key}`, so all of them meet it."));
+    } else {
+        let sentence = format!("Left out: Poolwright does not add `{key}` to nodes. {instead}");
+        report.not_possible(path, sentence);
     }
 }
 
@@ -491,7 +468,7 @@ fn keep(same: &mut Requirement, next: Requirement, is_stricter: fn(u64, u64) -> 
 }
 
 fn may_buy_more() -> &'static str {
-    "Without it the pool may buy more types than before."
+    "Without it the pool may buy more than before."
 }
 
 fn nothing_meets(path: String, report: &mut Report) {
@@ -500,22 +477,6 @@ fn nothing_meets(path: String, report: &mut Report) {
         "nothing in the built-in catalogue meets this requirement together with the others",
         "choose instance types or families by name with node.kubernetes.io/instance-type or an instance-family instead",
     );
-}
-
-/// Returns whether `value` meets the operator with these values.
-fn is_met(operator: Operator, values: &[String], value: &str) -> bool {
-    let number = |text: &str| text.parse::<u64>().ok();
-    let bound = values.first().and_then(|text| number(text));
-    let (Some(value), Some(bound)) = (number(value), bound) else {
-        return matches!(operator, Operator::In | Operator::NotIn) && values.iter().any(|one| one == value);
-    };
-    match operator {
-        Operator::Gt => value > bound,
-        Operator::Gte => value >= bound,
-        Operator::Lt => value < bound,
-        Operator::Lte => value <= bound,
-        _ => values.iter().any(|one| number(one) == Some(value)),
-    }
 }
 
 fn operator_of(path: &str, text: &str, report: &mut Report) -> Option<Operator> {

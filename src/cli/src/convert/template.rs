@@ -13,6 +13,7 @@ use poolwright_terms::{GROUP, NodeClassRef, Taint, TaintEffect, labels};
 use super::disruption::{duration_text, expiry};
 use super::labels::label;
 use super::node_class_ref::node_class_ref;
+use super::places::Places;
 use super::requirements::{KarpenterRequirement, Requirements};
 
 /// The conversion of a template.
@@ -20,6 +21,8 @@ pub(super) struct Read {
     pub template: NodeTemplate,
     /// The annotations that belong on Poolwright's NodePool, and are in the template in Karpenter.
     pub pool_annotations: BTreeMap<String, String>,
+    /// The fields of the source from which fields of the template come.
+    pub places: Places,
 }
 
 /// Converts `spec.template`.
@@ -27,6 +30,7 @@ pub(super) fn convert(of: &mut Fields<'_>, report: &mut Report) -> Read {
     let mut requirements = Requirements::default();
     let mut metadata = NodeTemplateMetadata::default();
     let mut pool_annotations = BTreeMap::new();
+    let mut places = Places::default();
     let mut spec = None;
     match of.take("template") {
         None => report.problem("spec.template", "missing", "write it with a spec.nodeClassRef"),
@@ -55,20 +59,22 @@ pub(super) fn convert(of: &mut Fields<'_>, report: &mut Report) -> Read {
         expire_after: ExpiryText::from("720h"),
     };
     if let Some(mut fields) = spec {
-        made.taints = taints("taints", &mut fields, report);
-        made.startup_taints = taints("startupTaints", &mut fields, report);
+        made.taints = taints("taints", &mut fields, &mut places, report);
+        made.startup_taints = taints("startupTaints", &mut fields, &mut places, report);
         node_class_ref(&mut fields, &mut made.node_class_ref, report);
         made.deadlines.termination = termination(&mut fields, report);
+        places.add("spec.template.spec.deadlines.termination", fields.path("terminationGracePeriod"));
         made.expire_after = expire_after(&mut fields, report);
         requirements.read(&mut fields, report);
         fields.finish(report);
     }
-    let (all, own) = requirements.finish(report);
-    made.requirements = all;
-    for (key, value) in own {
+    let converted = requirements.finish(report);
+    places.extend(converted.places);
+    made.requirements = converted.requirements;
+    for (key, value) in converted.labels {
         metadata.labels.entry(key).or_insert(value);
     }
-    Read { template: NodeTemplate { metadata, spec: made }, pool_annotations }
+    Read { template: NodeTemplate { metadata, spec: made }, pool_annotations, places }
 }
 
 fn labels(
@@ -135,9 +141,9 @@ fn annotations(
     }
 }
 
-fn taints(key: &str, of: &mut Fields<'_>, report: &mut Report) -> Vec<Taint> {
+fn taints(field: &str, of: &mut Fields<'_>, places: &mut Places, report: &mut Report) -> Vec<Taint> {
     let mut taints = Vec::new();
-    for (path, value) in of.list(key, report) {
+    for (path, value) in of.list(field, report) {
         let Some(mut fields) = Fields::of(&path, value, report) else { continue };
         let key = fields.needed_text("key", report);
         let value = fields.text("value", report);
@@ -163,6 +169,7 @@ fn taints(key: &str, of: &mut Fields<'_>, report: &mut Report) -> Vec<Taint> {
                 ),
             );
         } else {
+            places.add(format!("{}[{}]", of.path(field), taints.len()), &path);
             report.kept(path, format!("The taint `{key}` stays."));
             taints.push(Taint { key, value: value.unwrap_or_default(), effect });
         }
@@ -175,7 +182,10 @@ fn termination(of: &mut Fields<'_>, report: &mut Report) -> Option<DurationText>
     let path = of.path("terminationGracePeriod");
     let written = DurationText(text);
     match written.parse() {
-        Err(error) => report.problem(path, error.to_string(), "correct it in the source"),
+        Err(error) => {
+            report.problem(path, error.to_string(), "correct it in the source");
+            return None;
+        }
         Ok(length) if length.is_zero() => {
             report.changed(path, "Becomes `deadlines.termination: 1s`: zero is not allowed.");
             return Some(DurationText::from("1s"));
@@ -192,7 +202,7 @@ fn expire_after(of: &mut Fields<'_>, report: &mut Report) -> ExpiryText {
             path.clone(),
             "Nodes expire at the same age as in Karpenter. Before eviction, Poolwright makes sure that their pods have room elsewhere.",
         );
-        expiry(path, text, report)
+        expiry(path, text, "720h", report)
     } else {
         report.changed(path, "Absent: Karpenter's default is 720h, Poolwright's is `Never`. Writes 720h.");
         ExpiryText::from("720h")

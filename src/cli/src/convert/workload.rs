@@ -7,7 +7,7 @@ use poolwright_terms::{keys, labels as ours};
 use serde_json::{Map, Value, json};
 
 use super::labels::{KARPENTER_CATALOGUE, label};
-use super::requirements::{CORES, is_met_by_all, names_that_meet, whole_cores};
+use super::values::{CORES, is_met_by_all, names_that_meet, whole_cores};
 
 /// Converts an object with pod templates; `None` if it has none, or if nothing of it changes here or must
 /// change by hand. Every field that Karpenter defines has a note.
@@ -242,6 +242,7 @@ fn mapped(key: &str, operator: Operator, values: Vec<String>) -> Mapped {
                 (Operator::NotIn, true) | (Operator::DoesNotExist, _) => {
                     to(ours::GPU_MODEL, Operator::DoesNotExist, Vec::new())
                 }
+                (Operator::NotIn, false) => Mapped::Met("Poolwright buys NVIDIA GPUs only.".to_owned()),
                 _ => Mapped::None("Poolwright buys NVIDIA GPUs only.".to_owned()),
             }
         }
@@ -252,18 +253,24 @@ fn mapped(key: &str, operator: Operator, values: Vec<String>) -> Mapped {
             Mapped::Met(why.to_owned())
         }
         LabelMapping::Only(_, instead) => Mapped::None(instead.to_owned()),
-        LabelMapping::Unneeded(why) if matches!(operator, Operator::In | Operator::Exists) => {
-            Mapped::Met(why.to_owned())
+        LabelMapping::Unneeded(value, why) if is_met_by_all(operator, &values, Some(value)) => {
+            // Nodes without the label meet it, too.
+            if operator == Operator::NotIn { Mapped::Same } else { Mapped::Met(why.to_owned()) }
         }
-        // No node of Poolwright has the label.
-        LabelMapping::Unneeded(_) | LabelMapping::NoCounterpart(_)
-            if matches!(operator, Operator::NotIn | Operator::DoesNotExist) =>
-        {
-            Mapped::Same
-        }
-        LabelMapping::Unneeded(instead) | LabelMapping::NoCounterpart(instead) => {
-            Mapped::None(instead.to_owned())
-        }
+        // Pods kept off such nodes in Karpenter, and still do.
+        LabelMapping::Absent(_) if is_met_by_all(operator, &values, None) => Mapped::Same,
+        LabelMapping::Unneeded(_, instead)
+        | LabelMapping::Absent(instead)
+        | LabelMapping::NoCounterpart(instead) => Mapped::None(excluding(operator) + instead),
+    }
+}
+
+/// Says what becomes of a requirement that excludes nodes by a label that Poolwright does not know.
+fn excluding(operator: Operator) -> String {
+    if matches!(operator, Operator::NotIn | Operator::DoesNotExist) {
+        "Plans count the label as absent, so it keeps the pod off no node of Poolwright. ".to_owned()
+    } else {
+        String::new()
     }
 }
 
@@ -388,7 +395,7 @@ fn toleration(of: &mut Value, path: &str, report: &mut Report) {
     }
     let to = match key.as_str() {
         "karpenter.sh/disrupted" | "karpenter.sh/disruption" => keys::DISRUPTED_TAINT,
-        "karpenter.sh/unregistered" => keys::UNREGISTERED_TAINT,
+        keys::KARPENTER_UNREGISTERED_TAINT => keys::UNREGISTERED_TAINT,
         _ => {
             return stays(
                 path,

@@ -14,9 +14,6 @@ use crate::problems::Problems;
 const NATIVE: [&str; 4] =
     [ResourceName::CPU, ResourceName::MEMORY, ResourceName::EPHEMERAL_STORAGE, ResourceName::PODS];
 
-/// The beginning of the names of MIG instances, which whole GPUs of the catalogue are cut into.
-const MIG: &str = "nvidia.com/mig-";
-
 /// Parses limits from `KEY=AMOUNT` texts, with the keys of `spec.limits` of a NodePool. All problems are reported together.
 pub fn limits(texts: &[String]) -> Result<PoolLimits, Failure> {
     let mut limits = PoolLimits::default();
@@ -117,7 +114,7 @@ impl Sold {
         let names = limits.resources.keys().map(ResourceName::as_str);
         let unsold = names
             .filter(|name| !self.names.contains(*name))
-            .filter(|name| !self.has_mig || !name.starts_with(MIG));
+            .filter(|name| !self.has_mig || !name.starts_with(ResourceName::MIG_PREFIX));
         let with_meant = unsold.map(|name| {
             // A catalogue without GPUs does not have this name either.
             let known = self.names.iter().map(String::as_str).chain([ResourceName::NVIDIA_GPU]);

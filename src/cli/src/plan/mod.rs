@@ -28,7 +28,7 @@ use poolwright_catalog::Catalogue;
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::disruption::{MoveHistory, RoomMade, make_room};
 use poolwright_core::plan::{Plan, PlanOptions, Sharing, SpotRisk, plan};
-use poolwright_core::{Gang, PodKey, PoolName, Snapshot};
+use poolwright_core::{Gang, PodKey, PoolName, Snapshot, why};
 use poolwright_report::plan::{CatalogueSummary, DocumentContext, PodNames, document};
 use poolwright_terms::CapacityType;
 
@@ -142,6 +142,7 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
         .map(|pod| alternatives::of_pod(&plan, pod, namespace, &input))
         .transpose()?;
     input.notes.extend(unlisted_spot::note(&plan, &input.snapshot));
+    input.notes.extend(why::unknown_volume_limits(&input.snapshot, &plan, None));
     input.notes.extend(input.price_age());
     let asked = DocumentContext {
         snapshot: &input.snapshot,

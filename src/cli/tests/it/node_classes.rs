@@ -93,7 +93,7 @@ fn a_plan_for_a_converted_class_counts_its_disk_and_its_limit_of_pods() {
     assert!(nodes.iter().all(|node| pods(node) <= 20), "{plan}");
     let notes = notes(&plan);
     assert!(
-        notes.contains("EC2NodeClass `runners`: its subnets, security groups and images are not read"),
+        notes.contains("EC2NodeClass `runners`: only AWS knows what its spec.subnetSelectorTerms, "),
         "{notes}"
     );
     assert!(!notes.contains("not in the files"), "{notes}");
@@ -179,7 +179,7 @@ status:
     }
     let notes = notes(&plan);
     assert!(notes.contains("spec.newField: this version does not know the field"), "{notes}");
-    assert!(!notes.contains("are not read"), "{notes}");
+    assert!(!notes.contains("only AWS knows"), "{notes}");
 }
 
 #[test]
@@ -230,7 +230,10 @@ fn claims_and_storage_classes_that_the_files_lack_are_assumed_and_named() {
     for part in [
         "StorageClass `gp3` is not among the files",
         "PersistentVolumeClaim default/mine is not among the files",
+        " can attach is unknown; the plan applies no limit",
     ] {
         assert!(notes.contains(part), "{part}: {notes}");
     }
+    let explained = said(&["explain", "pod", "default/p", "-f", "-"], set);
+    assert!(explained.contains("Note: the number of volumes that "), "{explained}");
 }

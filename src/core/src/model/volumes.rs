@@ -120,6 +120,9 @@ pub struct StorageClass {
 pub struct NodeDrivers {
     /// The node's name.
     pub node: String,
-    /// Limits by CSI driver; drivers without a limit are left out.
+    /// Limits by CSI driver.
     pub limits: BTreeMap<String, u64>,
+    /// CSI drivers that say that they have no limit.
+    #[serde(default)]
+    pub unlimited: BTreeSet<String>,
 }

@@ -7,9 +7,6 @@ use poolwright_solver::problem::{GPU_UNITS, GpuMode, GpuRequest, GpuState, Gpus}
 
 use crate::model::{PodSpec, Sharing};
 
-/// Prefix of the resources for MIG instances: `nvidia.com/mig-1g.10gb`.
-pub(crate) const MIG_PREFIX: &str = "nvidia.com/mig-";
-
 /// The most GPUs of a node that are used.
 const MOST_GPUS: usize = 64;
 
@@ -66,7 +63,7 @@ pub(crate) fn wanted(
     let whole = rest.get(ResourceName::NVIDIA_GPU);
     let instances: Vec<(ResourceName, u64)> = rest
         .iter()
-        .filter(|(name, _)| name.as_str().starts_with(MIG_PREFIX))
+        .filter(|(name, _)| name.as_str().starts_with(ResourceName::MIG_PREFIX))
         .map(|(name, count)| (name.clone(), count))
         .collect();
     let mixed = matches!(sharing, Sharing::Mig { mixed: true });
@@ -104,7 +101,7 @@ pub(crate) fn wanted(
 
 /// Returns the MIG profile in a resource's name.
 fn profile_of(resource: &ResourceName) -> Option<MigProfile> {
-    match resource.as_str().strip_prefix(MIG_PREFIX)?.split_once('.')?.0 {
+    match resource.as_str().strip_prefix(ResourceName::MIG_PREFIX)?.split_once('.')?.0 {
         "1g" => Some(MigProfile::G1),
         "2g" => Some(MigProfile::G2),
         "3g" => Some(MigProfile::G3),
@@ -152,7 +149,7 @@ fn named(resource: &ResourceName, count: u64, models: &[&MigModel]) -> GpuNeed {
 /// Returns the number of GPUs that a pod requests, in thousandths.
 pub(crate) fn gpu_milli(spec: &PodSpec) -> u64 {
     let whole = spec.requests.get(ResourceName::NVIDIA_GPU).saturating_mul(1000);
-    let instances = spec.requests.iter().filter(|(name, _)| name.as_str().starts_with(MIG_PREFIX));
+    let instances = spec.requests.iter().filter(|(name, _)| name.as_str().starts_with(ResourceName::MIG_PREFIX));
     let cut = instances.map(|(name, count)| {
         let slices = profile_of(name).and_then(|profile| MigGeometry::Seven.placements(profile));
         slices.map_or(0, |slices| count.saturating_mul(1000) * u64::from(slices.compute) / 7)

@@ -11,6 +11,7 @@ pub(crate) mod pod;
 pub(crate) mod pool;
 pub(crate) mod retiring;
 pub(crate) mod rulings;
+pub(crate) mod volume_limits;
 
 pub use crate::why::claim::{claim, node};
 pub use crate::why::consolidation::{NOT_OURS, consolidation};
@@ -19,3 +20,4 @@ pub use crate::why::lives::life;
 pub use crate::why::pod::{MOST_LINES, pod, pods};
 pub use crate::why::pool::pool;
 pub use crate::why::retiring::closed_room;
+pub use crate::why::volume_limits::unknown_volume_limits;

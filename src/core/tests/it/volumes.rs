@@ -283,7 +283,11 @@ fn an_ephemeral_volume_is_waited_for_and_must_be_the_pods_own() {
 }
 
 fn takes(node: &str, limit: u64) -> NodeDrivers {
-    NodeDrivers { node: node.into(), limits: [("ebs.csi.aws.com".to_owned(), limit)].into() }
+    NodeDrivers {
+        node: node.into(),
+        limits: [("ebs.csi.aws.com".to_owned(), limit)].into(),
+        ..NodeDrivers::default()
+    }
 }
 
 fn large(name: &str) -> Node {
@@ -316,6 +320,32 @@ fn a_new_node_takes_as_many_volumes_as_the_smallest_of_its_type() {
     let full = Node { cordoned: true, ..large("n") };
     let limited = with(with(snapshot, [full]), [takes("n", 2)]);
     assert_eq!(planned(&limited).claims.len(), 2);
+}
+
+#[test]
+fn a_note_names_the_types_that_get_pods_with_volumes_though_no_node_reported_its_limit() {
+    let snapshot = with(shop(), [wants("p", "data"), pod("free", requests(1, 1, 0))]);
+    let snapshot = with(with(snapshot, [bound_to("data", "v")]), [volume("v", vec![])]);
+    let note = |snapshot: &Snapshot, only: Option<&str>| {
+        let only = only.map(|name| PodKey::new("default", name));
+        why::unknown_volume_limits(snapshot, &planned(snapshot), only.as_ref())
+    };
+    let told = "the number of volumes that m7.large can attach is unknown; the plan applies no limit until the CSINode of such a \
+                node reports one, so pods may need more nodes than planned";
+    assert_eq!(note(&snapshot, None).as_deref(), Some(told), "on a new node");
+    assert_eq!(note(&snapshot, Some("p")).as_deref(), Some(told));
+    assert_eq!(note(&snapshot, Some("free")), None, "it has no volume");
+    let roomy = with(snapshot.clone(), [large("n")]);
+    assert_eq!(note(&roomy, None).as_deref(), Some(told), "on a node that has not reported");
+    assert_eq!(note(&with(roomy.clone(), [takes("n", 2)]), None), None);
+    let unlimited = NodeDrivers {
+        limits: BTreeMap::new(),
+        unlimited: ["ebs.csi.aws.com".to_owned()].into(),
+        ..takes("n", 0)
+    };
+    assert_eq!(note(&with(roomy, [unlimited]), None), None, "it said that it has no limit");
+    let full = with(snapshot, [Node { cordoned: true, ..large("n") }]);
+    assert_eq!(note(&with(full, [takes("n", 2)]), None), None, "another node of the type reported it");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What an API server refuses of an object that it has not stored yet. The rules of admission about pods are elsewhere.
 
 use poolwright_api::{FieldProblem, key_segment, meant};
+use poolwright_catalog::ResourceName;
 use poolwright_catalog::quantity::amount;
 use serde_json::Value;
 
@@ -23,7 +24,7 @@ const MOST_PRIORITY: i64 = 1_000_000_000;
 const STANDARD: [&str; 5] = ["cpu", "memory", "ephemeral-storage", "storage", "pods"];
 
 /// GPUs of a vendor, who is the first part of the domain.
-const GPUS: [&str; 2] = ["nvidia.com/gpu", "amd.com/gpu"];
+const GPUS: [&str; 2] = [ResourceName::NVIDIA_GPU, "amd.com/gpu"];
 
 impl Object {
     /// Returns what an API server would refuse of the object. One that it has stored has passed these checks.
@@ -142,7 +143,7 @@ fn misspelt(name: &str) -> Option<Misspelt> {
         let meant = match lower.as_str() {
             "core" | "cores" => Some("cpu"),
             "mem" | "ram" => Some("memory"),
-            other if other.contains("gpu") => Some("nvidia.com/gpu"),
+            other if other.contains("gpu") => Some(ResourceName::NVIDIA_GPU),
             other => meant(other, ["cpu", "memory", "ephemeral-storage"]),
         };
         return Some(Misspelt { is_refused: true, meant });

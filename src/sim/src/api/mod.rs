@@ -171,22 +171,38 @@ impl ApiServer {
 
     /// Creates an object. Errors: the server's message if it refuses the object.
     pub fn create(&self, object: &Value) -> Result<Value, String> {
-        let path = self.collection(object).ok_or_else(|| {
-            let part = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
+        self.post(object).map_err(|(message, _)| message)
+    }
+
+    /// Creates an object. Returns the fields that the server refuses, each with the reason; empty if it accepts the object. The
+    /// field is empty if it refuses the object as a whole.
+    pub fn refused_fields(&self, object: &Value) -> Vec<(String, String)> {
+        let Err((message, details)) = self.post(object) else { return Vec::new() };
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let causes = details["causes"].as_array().into_iter().flatten();
+        let fields: Vec<_> = causes.map(|cause| (text(&cause["field"]), text(&cause["message"]))).collect();
+        if fields.is_empty() { vec![(String::new(), message)] } else { fields }
+    }
+
+    /// Creates an object. Errors: the message and the details of the server's answer.
+    fn post(&self, object: &Value) -> Result<Value, (String, Value)> {
+        let Some(path) = self.collection(object) else {
+            let part = |field: &str| object[field].as_str().unwrap_or_default();
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            format!(
-                "{} {name}: there is no such kind ({}) in a simulated world; leave it out",
-                part("kind"),
-                part("apiVersion")
-            )
-        })?;
-        let (code, answer) = self.ask(&Method::POST, &path, "application/json", object);
+            let (kind, version) = (part("kind"), part("apiVersion"));
+            let message = format!(
+                "{kind} {name}: there is no such kind ({version}) in a simulated world; leave it out"
+            );
+            return Err((message, Value::Null));
+        };
+        let (code, mut answer) = self.ask(&Method::POST, &path, "application/json", object);
         if (200..300).contains(&code) {
             return Ok(answer);
         }
-        Err(answer["message"]
-            .as_str()
-            .map_or_else(|| format!("refused with {code}: {answer}"), str::to_owned))
+        let message = answer["message"].as_str().map(str::to_owned);
+        let message = message.unwrap_or_else(|| format!("refused with {code}: {answer}"));
+        let details = answer.get_mut("details").map(Value::take).unwrap_or_default();
+        Err((message, details))
     }
 
     /// Deletes objects whose last owner is gone, and completes foreground deletions. Returns whether anything changed.

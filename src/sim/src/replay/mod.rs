@@ -86,9 +86,26 @@ pub enum ReplayError {
 
 /// Returns the API server's refusals of these objects. Empty if it accepts them all.
 pub fn refusals(objects: &[Value], classes: &[NodeClass]) -> Vec<String> {
-    let now = first_day();
-    let server = ApiServer::new(&crds(classes.iter().copied()), Arc::new(move || now));
+    let server = empty_server(classes);
     objects.iter().filter_map(|object| server.create(object).err()).collect()
+}
+
+/// Returns the fields of an object that the API server refuses, each with the reason. The server looks at the name first, and only
+/// at the rest of an object with a good name, so the rest is shown to it under another name.
+pub fn refused_fields(object: &Value, classes: &[NodeClass]) -> Vec<(String, String)> {
+    let server = empty_server(classes);
+    let mut refused = server.refused_fields(object);
+    if refused.iter().any(|(field, _)| field == "metadata.name") {
+        let mut renamed = object.clone();
+        renamed["metadata"]["name"] = "renamed".into();
+        refused.extend(server.refused_fields(&renamed));
+    }
+    refused
+}
+
+fn empty_server(classes: &[NodeClass]) -> ApiServer {
+    let now = first_day();
+    ApiServer::new(&crds(classes.iter().copied()), Arc::new(move || now))
 }
 
 /// Returns the object in which the controller keeps what it knows about the durations of pods.

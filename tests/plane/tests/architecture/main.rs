@@ -53,8 +53,8 @@ const ARROWS: [(&str, &[&str]); 16] = [
 
 /// Dependencies that only tests may have, in addition to those above.
 const ARROWS_OF_TESTS: [(&str, &[&str]); 3] = [
-    // Tests compare the template of the event rules with what the provider reads, and converted node classes with its types.
-    ("poolwright-cli", &["provider-aws", "provider-aws-model"]),
+    // Tests compare the template of the event rules with what the provider reads.
+    ("poolwright-cli", &["provider-aws-model"]),
     // Tests compare the definitions of node classes with `crds/`, and their rules with a table of cases.
     ("poolwright-provider-registry", &["api", "terms"]),
     // The conformance tests of the providers run on a real API server. Other tests make plans themselves, which the real

@@ -6,7 +6,7 @@ pub(crate) mod bind;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use crate::demand::volumes::attach::Attachable;
 use crate::demand::volumes::bind::{UsableVolume, VolumeWait};
@@ -49,6 +49,17 @@ pub(crate) fn resolve(snapshot: &mut Cow<'_, Snapshot>) -> Volumes {
         volumes.places.insert(key, places);
     }
     volumes
+}
+
+/// Returns the CSI drivers that attach the volumes of every pending pod that can be planned.
+pub(crate) fn drivers(snapshot: &Snapshot) -> BTreeMap<PodKey, BTreeSet<String>> {
+    let mut drivers: BTreeMap<PodKey, BTreeSet<String>> = BTreeMap::new();
+    for (key, bound) in bind(snapshot, &mut Volumes::default()) {
+        for (driver, _) in bound.into_iter().filter_map(|volume| volume.attached) {
+            drivers.entry(key.clone()).or_default().insert(driver);
+        }
+    }
+    drivers
 }
 
 /// Returns the volumes of every pod that can be planned. Pods that must wait are added to [`Volumes::waits`].

@@ -7,7 +7,6 @@ use poolwright_catalog::{InstanceType, MigModel, ResourceList, ResourceName};
 use crate::model::Sharing;
 use crate::model::plan::{PlannedClaim, PlannedGpu, PlannedInstance};
 use crate::model::{Pod, PodKey};
-use crate::rules::gpus::MIG_PREFIX;
 
 /// The GPUs that one pod was assigned.
 #[derive(Default)]
@@ -72,7 +71,9 @@ pub(crate) fn audit(
         granted(sharing, pod, &given, model).map_err(|problem| format!("pod {}: {problem}", pod.key))?;
         let whole = wanted.get(ResourceName::NVIDIA_GPU);
         wanted.set(ResourceName::NVIDIA_GPU, whole.saturating_sub(given.whole));
-        for (name, _) in pod.spec.requests.iter().filter(|(name, _)| name.as_str().starts_with(MIG_PREFIX)) {
+        for (name, _) in
+            pod.spec.requests.iter().filter(|(name, _)| name.as_str().starts_with(ResourceName::MIG_PREFIX))
+        {
             wanted.set(name.clone(), 0);
         }
     }
@@ -120,7 +121,9 @@ fn granted(
         .spec
         .requests
         .iter()
-        .filter_map(|(name, count)| name.as_str().strip_prefix(MIG_PREFIX).map(|name| (name, count)))
+        .filter_map(|(name, count)| {
+            name.as_str().strip_prefix(ResourceName::MIG_PREFIX).map(|name| (name, count))
+        })
         .collect();
     let good = match (pod.spec.gpu_share, sharing) {
         (Some(milli), Sharing::Shared) => given.shares == [milli] && given.instances.is_empty(),

@@ -8,7 +8,7 @@ use crate::model::Sharing;
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::inputs::UnplacedInputs;
 use crate::rules::format;
-use crate::rules::gpus::{self, GpuForm, MIG_PREFIX};
+use crate::rules::gpus::{self, GpuForm};
 use crate::supply::offerings::PoolOffering;
 use crate::supply::wider::WiderType;
 
@@ -136,7 +136,7 @@ fn remedy(
         return widen(kind);
     }
     let supply = inputs.supply;
-    if resource.as_str().starts_with(MIG_PREFIX) && inputs.sharing == Sharing::Whole {
+    if resource.as_str().starts_with(ResourceName::MIG_PREFIX) && inputs.sharing == Sharing::Whole {
         let pool = &supply.pools[at];
         let cut = |offer: &PoolOffering| {
             let mig = Sharing::Mig { mixed: false };

@@ -59,7 +59,7 @@ fn with(
     };
     snapshot.storage_classes.insert("late".to_owned(), Arc::new(class));
     let limits = [("disk.example".to_owned(), 2)].into();
-    let drivers = NodeDrivers { node: "n2".to_owned(), limits };
+    let drivers = NodeDrivers { node: "n2".to_owned(), limits, ..NodeDrivers::default() };
     snapshot.node_drivers.insert("n2".to_owned(), Arc::new(drivers));
     let mut cluster = cluster([node("n1", "a"), node("n2", "b")], pods);
     cluster.set_around(&snapshot);

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use poolwright_catalog::{ResourceList, UsdPerHour};
+use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver as solver;
 use poolwright_solver::{BitSet, Proof, Solution, StopSignal};
 
@@ -30,7 +30,6 @@ use crate::plan::pack::solves::inputs::{ExistingNodes, Steps};
 use crate::plan::place::topology::Assigned;
 use crate::rules;
 use crate::rules::colocation::{Present, join};
-use crate::rules::gpus;
 use crate::rules::gpus::{GpuForm, GpuNeed};
 use crate::supply::limits::Limits;
 use crate::supply::offerings::{Availability, PoolOffering};
@@ -261,7 +260,12 @@ impl Run<'_, '_, '_, '_> {
     /// not needed.
     fn instances_that_are_there(&mut self) {
         for (class, wanted) in self.inputs.classes.classes.iter().enumerate() {
-            if !wanted.spec.requests.iter().any(|(name, _)| name.as_str().starts_with(gpus::MIG_PREFIX)) {
+            if !wanted
+                .spec
+                .requests
+                .iter()
+                .any(|(name, _)| name.as_str().starts_with(ResourceName::MIG_PREFIX))
+            {
                 continue;
             }
             for at in 0..self.rooms.all.len() {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Conversion, Outcome, convert};
+use super::super::{Conversion, Outcome, convert};
 use crate::source::Source;
 
 fn of(objects: &[Value]) -> Conversion {
@@ -178,6 +178,48 @@ fn a_label_without_counterpart_stays_and_its_note_says_what_to_do() {
     let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}});
     let (_, notes) = pod(json!({"affinity": affinity}));
     assert_eq!(notes[0].1, "It uses nothing of Karpenter. Apply it unchanged.");
+}
+
+#[test]
+fn a_pod_that_excludes_nodes_by_a_label_that_poolwright_does_not_know_learns_that_it_excludes_none() {
+    for (key, value) in [
+        ("eks.amazonaws.com/compute-type", "auto"),
+        ("karpenter.k8s.aws/instance-hypervisor", "xen"),
+        ("topology.k8s.aws/zone-id", "use1-az1"),
+        ("karpenter.sh/registered", "true"),
+    ] {
+        let excluded = json!([{"key": key, "operator": "NotIn", "values": [value]}]);
+        let (converted, notes) = pod(requiring(&excluded));
+        assert_eq!(*required(&converted), excluded, "{key}");
+        let (outcome, said) = &notes[0];
+        assert_eq!(*outcome, Outcome::NotPossible, "{said}");
+        assert!(said.contains("it keeps the pod off no node of Poolwright"), "{said}");
+    }
+    let nothing: [(&str, &str, &[&str]); 4] = [
+        ("eks.amazonaws.com/compute-type", "NotIn", &["fargate"]),
+        ("eks.amazonaws.com/nodegroup", "DoesNotExist", &[]),
+        ("cloud.google.com/gke-spot", "NotIn", &["true"]),
+        ("node.kubernetes.io/windows-build", "DoesNotExist", &[]),
+    ];
+    for (key, operator, values) in nothing {
+        let (_, notes) = pod(requiring(&json!([{"key": key, "operator": operator, "values": values}])));
+        assert_eq!(notes[0].1, "It uses nothing of Karpenter. Apply it unchanged.", "{key}");
+    }
+}
+
+#[test]
+fn a_pod_for_nodes_that_a_service_does_not_buy_keeps_its_selector() {
+    let key = "eks.amazonaws.com/compute-type";
+    for value in ["hybrid", "fargate"] {
+        let (selecting, notes) = pod(json!({"nodeSelector": {key: value}}));
+        assert_eq!(selecting["nodeSelector"], json!({key: value}));
+        assert_eq!(notes[0].0, Outcome::NotPossible, "{notes:?}");
+    }
+    let (ready, notes) = pod(json!({"nodeSelector": {"karpenter.sh/initialized": "true"}}));
+    assert_eq!((&ready["nodeSelector"], notes[0].0), (&Value::Null, Outcome::Changed));
+    let others = json!([{"key": "karpenter.k8s.aws/instance-gpu-manufacturer", "operator": "NotIn", "values": ["amd"]}]);
+    let (any, notes) = pod(requiring(&others));
+    assert_eq!((&any["affinity"], notes[0].0), (&Value::Null, Outcome::Changed));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use poolwright_api::{Deadlines, Disruption};
 use serde_json::{Value, json};
 
-use super::Outcome;
-use super::tests::{note, of, only, pool, problem, requiring, template};
+use super::super::Outcome;
+use super::{note, of, only, pool, problem, requiring, template};
 
 /// Returns what the report says of an object as a whole.
 fn said_of(object: &Value) -> String {

@@ -1,41 +1,9 @@
-//! Properties of every conversion of an EC2NodeClass.
+//! The fields of a class other than its disks.
 
-use poolwright_provider_aws::node_class::{AmiFamily, EC2NodeClass, Efa, HttpTokens};
 use serde_json::{Value, json};
 
-use crate::convert::{Conversion, Note, Outcome, convert};
-use crate::source::Source;
-
-fn of(value: &Value) -> Conversion {
-    convert(&[Source { name: "file.yaml".to_owned(), text: value.to_string() }])
-}
-
-/// Returns a minimal class after `change` has changed its spec.
-fn class(change: impl FnOnce(&mut Value)) -> Value {
-    let mut class = json!({"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "gpu"}, "spec": {
-        "role": "node", "amiSelectorTerms": [{"alias": "al2023@latest"}],
-        "subnetSelectorTerms": [{"tags": {"karpenter.sh/discovery": "c"}}], "securityGroupSelectorTerms": [{"id": "sg-1"}]}});
-    change(&mut class["spec"]);
-    class
-}
-
-fn only(converted: &Conversion) -> EC2NodeClass {
-    assert_eq!(converted.problems, []);
-    let [class] = converted.node_classes.as_slice() else { panic!("{:?}", converted.node_classes) };
-    serde_json::from_value(class.clone()).expect("it is a node class")
-}
-
-fn note<'a>(converted: &'a Conversion, field: &str) -> &'a Note {
-    let found: Vec<_> = converted.notes.iter().filter(|note| note.field == field).collect();
-    let [note] = found.as_slice() else { panic!("{field}: {found:?} in {:#?}", converted.notes) };
-    note
-}
-
-fn problem(converted: &Conversion) -> String {
-    assert!(converted.node_classes.is_empty() && converted.notes.is_empty(), "{converted:?}");
-    let [problem] = converted.problems.as_slice() else { panic!("{:?}", converted.problems) };
-    problem.to_string()
-}
+use super::{Outcome, bottlerocket, class, custom, note, of, only, problem};
+use crate::node_class::{AmiFamily, EC2NodeClass, Efa, HttpTokens};
 
 #[test]
 fn equal_fields_are_kept_and_implicit_defaults_of_karpenter_are_written() {
@@ -132,7 +100,8 @@ fn a_field_without_a_counterpart_is_reported_at_any_depth() {
         class.pointer_mut(place).unwrap()["unheardOf"] = json!("x");
         let converted = of(&class);
         only(&converted);
-        let found: Vec<_> = converted.notes.iter().filter(|note| note.field.ends_with("unheardOf")).collect();
+        let found: Vec<_> =
+            converted.report.notes.iter().filter(|note| note.field.ends_with("unheardOf")).collect();
         let [note] = found.as_slice() else { panic!("{place}: {found:?}") };
         assert!(
             note.outcome == Outcome::NotPossible && note.sentence.contains("`unheardOf`"),
@@ -161,81 +130,21 @@ fn an_invalid_node_class_is_a_problem_and_wrong_types_do_not_panic() {
             let mut changed = whole.clone();
             changed["spec"][&key] = wrong;
             let converted = of(&changed);
-            assert!(converted.problems.is_empty() || converted.node_classes.is_empty(), "{key}");
+            let is_a_class = || serde_json::from_value::<EC2NodeClass>(converted.class.clone()?).ok();
+            assert!(!converted.report.problems.is_empty() || is_a_class().is_some(), "{key}");
         }
     }
 }
 
-/// Returns a class with these disks after `change`, and what its `rootVolume` fields are.
-fn disks(names: &[&str], change: impl FnOnce(&mut Value)) -> (Conversion, Vec<bool>) {
-    let converted = of(&class(|spec| {
-        let ebs = json!({"volumeSize": "50Gi", "volumeType": "gp3", "encrypted": true, "deleteOnTermination": true});
-        let disks: Vec<Value> = names.iter().map(|name| json!({"deviceName": name, "ebs": ebs})).collect();
-        if !disks.is_empty() {
-            spec["blockDeviceMappings"] = disks.into();
-        }
-        change(spec);
-    }));
-    let marked = only(&converted).spec.block_device_mappings.iter().map(|disk| disk.root_volume).collect();
-    (converted, marked)
-}
-
-fn bottlerocket(spec: &mut Value) {
-    spec["amiSelectorTerms"] = json!([{"alias": "bottlerocket@v1.30.0"}]);
-}
-
-fn custom(spec: &mut Value) {
-    spec["amiSelectorTerms"] = json!([{"id": "ami-1"}]);
-    spec["amiFamily"] = json!("Custom");
-}
-
-#[test]
-fn the_disk_that_kubelet_uses_is_marked_as_the_image_family_has_it() {
-    let two = ["/dev/xvda", "/dev/xvdb"];
-    let (converted, marked) = disks(&two, bottlerocket);
-    assert_eq!(marked, [false, true]);
-    let note_of_disk = note(&converted, "spec.blockDeviceMappings[1].rootVolume");
-    assert_eq!(note_of_disk.outcome, Outcome::Changed);
-    assert!(note_of_disk.sentence.contains("/dev/xvdb"), "{}", note_of_disk.sentence);
-    assert_eq!(note(&converted, "spec.blockDeviceMappings").outcome, Outcome::Kept);
-    assert_eq!(disks(&two, |_| {}).1, [true, false]);
-    assert_eq!(disks(&["/dev/sda1", "/dev/sdb"], custom).1, [false, true]);
-    let (absent, marked) = disks(&[], bottlerocket);
-    assert_eq!(marked, [false, true]);
-    assert_eq!(note(&absent, "spec.blockDeviceMappings[1].rootVolume").outcome, Outcome::Changed);
-    assert_eq!(disks(&[], |_| {}).1, [true]);
-}
-
-#[test]
-fn a_disk_that_the_user_marked_stays_the_marked_one() {
-    let (converted, marked) = disks(&["/dev/xvda", "/dev/xvdb"], |spec| {
-        bottlerocket(spec);
-        spec["blockDeviceMappings"][0]["rootVolume"] = json!(true);
-    });
-    assert_eq!(marked, [true, false]);
-    assert!(!converted.notes.iter().any(|note| note.field.ends_with("rootVolume")));
-}
-
-#[test]
-fn a_list_without_the_disk_of_kubelet_says_what_plans_count_and_what_is_encrypted() {
-    let (converted, marked) = disks(&["/dev/xvda"], bottlerocket);
-    assert_eq!(marked, [false]);
-    let sentence = &note(&converted, "spec.blockDeviceMappings").sentence;
-    assert!(
-        sentence.contains("None of them is /dev/xvdb") && sentence.contains("encrypts the disks"),
-        "{sentence}"
-    );
-}
-
 #[test]
 fn a_custom_image_gets_what_the_class_says_only_in_plans() {
-    let (converted, _) = disks(&[], |spec| {
+    let converted = of(&class(|spec| {
         custom(spec);
         spec["kubelet"] = json!({"maxPods": 20});
         spec["instanceStorePolicy"] = json!("RAID0");
         spec["userData"] =
             json!("#!/bin/sh\nkubelet --register-with-taints=karpenter.sh/unregistered=:NoExecute\n");
-    });
+    }));
     let said = |field: &str| note(&converted, field).sentence.clone();
     assert!(said("spec.kubelet").contains("do not reach the node"), "{}", said("spec.kubelet"));
     assert!(said("spec.instanceStorePolicy").contains("your user data must make it"));
@@ -247,10 +156,10 @@ fn a_custom_image_gets_what_the_class_says_only_in_plans() {
 
 #[test]
 fn pods_per_core_of_bottlerocket_is_left_out_because_the_class_would_be_refused() {
-    let (converted, _) = disks(&[], |spec| {
+    let converted = of(&class(|spec| {
         bottlerocket(spec);
         spec["kubelet"] = json!({"podsPerCore": 4, "maxPods": 20});
-    });
+    }));
     let kubelet = &only(&converted).spec.kubelet;
     assert_eq!((kubelet.pods_per_core, kubelet.max_pods), (None, Some(20)));
     assert_eq!(note(&converted, "spec.kubelet.podsPerCore").outcome, Outcome::NotPossible);
@@ -275,4 +184,42 @@ fn images_by_tags_alone_may_be_of_any_owner_in_karpenter() {
     assert!(by_tags.contains("any owner"), "{by_tags}");
     let by_name = of_terms(json!([{"name": "gpu-*"}]));
     assert!(by_name.contains("Karpenter's defaults") && !by_name.contains("any owner"), "{by_name}");
+}
+
+#[test]
+fn all_problems_of_a_class_are_told_at_once_and_each_of_them_once() {
+    let mut class = class(|spec| {
+        spec["amiFamily"] = json!("Windows2022");
+        spec["instanceProfile"] = json!("both");
+        spec["userData"] = json!(7);
+        spec["blockDeviceMappings"] = json!([{"deviceName": "/dev/xvda", "ebs": {}}]);
+    });
+    class["metadata"] = json!({"labels": {"team": 1}});
+    let problems = of(&class).report.problems;
+    let fields: Vec<&str> = problems.iter().map(|problem| problem.field.as_str()).collect();
+    for field in [
+        "metadata.name",
+        "metadata.labels.team",
+        "spec.amiFamily",
+        "spec.userData",
+        "spec",
+        "spec.blockDeviceMappings[0].ebs",
+    ] {
+        assert_eq!(fields.iter().filter(|one| **one == field).count(), 1, "{field}: {problems:#?}");
+    }
+    assert_eq!(fields.len(), 6, "{problems:#?}");
+}
+
+#[test]
+fn a_field_of_a_wrong_type_and_one_that_is_missing_are_named_by_their_paths() {
+    let wrong = problem(&of(&class(|spec| spec["kubelet"] = json!({"maxPods": "many"}))));
+    assert!(
+        wrong.contains(": spec.kubelet.maxPods: ") && wrong.ends_with("; write a whole number"),
+        "{wrong}"
+    );
+    let missing = problem(&of(&class(|spec| spec["amiSelectorTerms"] = json!(null))));
+    assert!(
+        missing.contains(": spec.amiSelectorTerms: missing field `amiSelectorTerms`; add it"),
+        "{missing}"
+    );
 }

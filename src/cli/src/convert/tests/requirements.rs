@@ -1,0 +1,140 @@
+//! Requirements that become requirements on Poolwright's labels.
+
+use poolwright_api::{Operator, Requirement};
+use serde_json::{Value, json};
+
+use super::super::Outcome;
+use super::{note, of, only, pool, problem, requiring};
+
+fn required(requirements: &Value) -> Vec<Requirement> {
+    only(&requiring(requirements)).spec.template.spec.requirements.clone()
+}
+
+#[test]
+fn karpenters_labels_are_ours() {
+    let requirements = json!([
+        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot", "reserved"]},
+        {"key": "karpenter.k8s.aws/instance-gpu-count", "operator": "Lt", "values": ["5"]},
+        {"key": "karpenter.k8s.aws/instance-gpu-manufacturer", "operator": "In", "values": ["nvidia"]},
+    ]);
+    let keys: Vec<_> =
+        required(&requirements).into_iter().map(|one| (one.key, one.operator, one.values)).collect();
+    let text = |text: &str| text.to_owned();
+    assert_eq!(
+        keys,
+        [
+            (text("poolwright.dev/capacity-type"), Operator::In, vec![text("spot"), text("reserved")]),
+            (text("poolwright.dev/gpu-count"), Operator::Lt, vec![text("5")]),
+            (text("poolwright.dev/gpu-model"), Operator::Exists, vec![]),
+        ]
+    );
+}
+
+#[test]
+fn category_and_generation_together_are_the_families_that_both_allow() {
+    let all = required(&json!([
+        {"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["p"]},
+        {"key": "karpenter.k8s.aws/instance-generation", "operator": "Gt", "values": ["5"]},
+        {"key": "karpenter.k8s.aws/instance-family", "operator": "In", "values": ["p6-b200", "g5"]},
+    ]));
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert_eq!(
+        (all[0].key.as_str(), all[0].values.as_slice()),
+        ("poolwright.dev/instance-family", &["p6-b200".to_owned()][..])
+    );
+}
+
+#[test]
+fn requirements_that_nothing_meets_are_a_problem_and_not_left_out() {
+    let said = problem(&requiring(&json!([
+        {"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["zz"]},
+    ])));
+    assert!(
+        said.starts_with("file.yaml: document 1: NodePool/gpu: spec.template.spec.requirements[0]: nothing"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_requirement_without_a_label_is_not_possible_and_says_that_the_pool_may_buy_more() {
+    let converted = requiring(&json!([
+        {"key": "karpenter.k8s.aws/instance-memory", "operator": "Gt", "values": ["8191"]},
+    ]));
+    let note = note(&converted, "spec.template.spec.requirements[0]");
+    assert_eq!(note.outcome, Outcome::NotPossible);
+    assert!(note.sentence.contains("may buy more than before"), "{}", note.sentence);
+    assert_eq!(only(&converted).spec.template.spec.requirements, []);
+}
+
+#[test]
+fn vcpus_of_every_type_of_the_built_in_catalogue_are_one_more_than_its_label() {
+    let catalogue = poolwright_catalog::builtin();
+    let mut tried = 0;
+    for kind in catalogue.types().values().filter(|kind| kind.provider.as_str() == "aws") {
+        let Some(size) = kind.name.as_str().split_once('.').and_then(|(_, size)| size.strip_suffix("xlarge"))
+        else {
+            continue;
+        };
+        let Some(vcpus) =
+            (if size.is_empty() { Some(4) } else { size.parse::<u64>().ok().map(|number| number * 4) })
+        else {
+            continue;
+        };
+        let cores = kind.allocatable.get(poolwright_catalog::ResourceName::CPU) / 1000;
+        assert_eq!(cores + 1, vcpus, "{}", kind.name);
+        tried += 1;
+    }
+    assert!(tried > 100, "{tried}");
+    let bound = |operator: &str, value: &str| {
+        let all = required(
+            &json!([{"key": "karpenter.k8s.aws/instance-cpu", "operator": operator, "values": [value]}]),
+        );
+        (all[0].operator, all[0].values[0].clone())
+    };
+    assert_eq!(bound("Gt", "4"), (Operator::Gt, "3".to_owned()));
+    assert_eq!(bound("Gt", "0"), (Operator::Gte, "0".to_owned()));
+    assert_eq!(bound("In", "8"), (Operator::In, "7".to_owned()));
+}
+
+#[test]
+fn min_values_stay_and_their_policy_is_named() {
+    let converted = requiring(&json!([
+        {"key": "node.kubernetes.io/instance-type", "operator": "Exists", "minValues": 5},
+        {"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["c", "m", "r"], "minValues": 2},
+        {"key": "karpenter.k8s.aws/instance-gpu-manufacturer", "operator": "Exists", "minValues": 1},
+    ]));
+    let outcome =
+        |at: usize| note(&converted, &format!("spec.template.spec.requirements[{at}].minValues")).outcome;
+    assert_eq!([outcome(0), outcome(1), outcome(2)], [Outcome::Kept, Outcome::Changed, Outcome::NotPossible]);
+    let kept = note(&converted, "spec.template.spec.requirements[0].minValues");
+    assert!(kept.sentence.contains("--min-values-policy BestEffort"), "{}", kept.sentence);
+    let least = |key: &str| {
+        let all = &only(&converted).spec.template.spec.requirements;
+        all.iter().find(|one| one.key == key).and_then(|one| one.min_values)
+    };
+    assert_eq!(least("node.kubernetes.io/instance-type"), Some(5));
+    assert_eq!(least("poolwright.dev/instance-family"), Some(2));
+    assert_eq!(least("poolwright.dev/gpu-model"), None);
+}
+
+#[test]
+fn min_values_that_no_launch_could_meet_are_a_problem() {
+    let asking = |least: i32| {
+        requiring(&json!([
+            {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-east-1a", "us-east-1b"], "minValues": least},
+        ]))
+    };
+    assert!(problem(&asking(3)).contains("minValues asks for 3 values"));
+    assert!(problem(&asking(51)).contains("51 is not between 1 and 50"));
+}
+
+#[test]
+fn a_template_label_that_an_offering_decides_is_a_requirement() {
+    let converted = of(&pool(|pool| {
+        pool["spec"]["template"]["metadata"] =
+            json!({"labels": {"karpenter.sh/capacity-type": "spot", "team": "a"}});
+    }));
+    let template = &only(&converted).spec.template;
+    assert_eq!(template.spec.requirements[0].key, "poolwright.dev/capacity-type");
+    assert_eq!(template.metadata.labels.keys().collect::<Vec<_>>(), ["team"]);
+}

@@ -1,0 +1,97 @@
+//! The values of requirements: numbers of cores, names of the catalogue, and whether a value meets a requirement.
+
+use poolwright_api::Operator;
+use poolwright_provider_contract::karpenter::LabelMapping;
+
+use super::labels::{KARPENTER_CATALOGUE, parts};
+
+/// The largest number of values of a requirement.
+pub(super) const MOST_VALUES: usize = 100;
+
+/// What to know of a number of vCPUs that became one of whole cores.
+pub(super) const CORES: &str = "counts whole cores that pods can have: each number is one less. On types of \
+                                more than 372 vCPUs it is two less; correct the number if you mean these. If \
+                                the node class reserves more than one core for the system, lower them \
+                                further.";
+
+/// Converts numbers of vCPUs. Karpenter counts the vCPUs of the machine. Poolwright's label counts whole
+/// allocatable cores, which is one less, because the system reserves less than one core on machines with up
+/// to 372 vCPUs. Fails with the values that are no numbers.
+pub(super) fn whole_cores(
+    mut operator: Operator,
+    values: &[String],
+) -> Result<(Operator, Vec<String>), Vec<String>> {
+    let (mut numbers, mut wrong) = (Vec::new(), Vec::new());
+    for value in values {
+        match value.parse::<u64>() {
+            Ok(number) => numbers.push(number),
+            Err(_) => wrong.push(value.clone()),
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    // No machine has less than one vCPU, so a bound of zero is always or never met.
+    if numbers.contains(&0) {
+        match operator {
+            Operator::Gt => operator = Operator::Gte,
+            Operator::Lte => operator = Operator::Lt,
+            Operator::In | Operator::NotIn => numbers.retain(|number| *number > 0),
+            _ => {}
+        }
+    }
+    let cores = numbers.iter().map(|number| number.saturating_sub(1).to_string()).collect();
+    Ok((operator, cores))
+}
+
+/// Returns the families or types of the catalogue that meet a requirement on a part of their name; for `NotIn`, those that do not.
+pub(super) fn names_listed(mapping: LabelMapping, operator: Operator, values: &[String]) -> Vec<String> {
+    let part = |name: &'static str| match mapping {
+        LabelMapping::Category => Some(parts(name).0),
+        LabelMapping::Generation => Some(parts(name).1),
+        _ => name.split_once('.').map(|(_, size)| size),
+    };
+    let known = &*KARPENTER_CATALOGUE;
+    let all = if mapping == LabelMapping::Size { &known.types } else { &known.families };
+    let is_listed = |name: &&'static String| part(name).is_some_and(|part| is_met(operator, values, part));
+    all.iter().filter(is_listed).cloned().collect()
+}
+
+/// Does the same for the selector of a pod; `None` if it cannot list so many, or none.
+pub(super) fn names_that_meet(
+    mapping: LabelMapping,
+    operator: Operator,
+    values: &[String],
+) -> Option<Vec<String>> {
+    let names = names_listed(mapping, operator, values);
+    (1..=MOST_VALUES).contains(&names.len()).then_some(names)
+}
+
+/// Returns whether all nodes meet a requirement on a label that each of them has with this value, or none of
+/// them has.
+pub(super) fn is_met_by_all(operator: Operator, values: &[String], value: Option<&str>) -> bool {
+    let is_listed = value.is_some_and(|value| values.iter().any(|one| one == value));
+    match operator {
+        Operator::In => is_listed,
+        Operator::NotIn => !is_listed,
+        Operator::Exists => value.is_some(),
+        Operator::DoesNotExist => value.is_none(),
+        _ => false,
+    }
+}
+
+/// Returns whether `value` meets the operator with these values.
+fn is_met(operator: Operator, values: &[String], value: &str) -> bool {
+    let number = |text: &str| text.parse::<u64>().ok();
+    let bound = values.first().and_then(|text| number(text));
+    let (Some(value), Some(bound)) = (number(value), bound) else {
+        return matches!(operator, Operator::In | Operator::NotIn) && values.iter().any(|one| one == value);
+    };
+    match operator {
+        Operator::Gt => value > bound,
+        Operator::Gte => value >= bound,
+        Operator::Lt => value < bound,
+        Operator::Lte => value <= bound,
+        _ => values.iter().any(|one| number(one) == Some(value)),
+    }
+}
