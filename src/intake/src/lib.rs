@@ -28,6 +28,7 @@ mod pod_sets;
 mod pool;
 mod preferences;
 mod quota;
+mod quota_scope;
 mod requests;
 mod rules;
 mod scheduler;

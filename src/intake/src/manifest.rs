@@ -5,9 +5,13 @@ mod autoscalers;
 mod bound;
 mod gangs;
 mod kinds;
+mod missing;
 mod objects;
+mod quotas;
 mod read;
 mod refusals;
+mod revisions;
+mod scale_down;
 
 use std::collections::BTreeSet;
 
@@ -24,6 +28,7 @@ use crate::error::{IntakeError, OfObject, object_name};
 use crate::pod_sets::{self, PodSet};
 
 pub use crate::template::NOT_SUBMITTED;
+pub use missing::MissingPods;
 pub(crate) use objects::documents;
 use objects::{Object, flatten, meta, number_generated, once};
 use read::Shared;
@@ -99,6 +104,8 @@ pub struct Manifest {
     pub pod_groups: Vec<PodGroup>,
     /// A sentence for each skipped object, with the reason.
     pub notes: Vec<String>,
+    /// The pods that controllers of the manifest lack, which [`Manifest::pods`] has too.
+    pub missing: Vec<MissingPods>,
     /// The objects that make pods, but are not read, and those whose pods are bound to nodes that are not in the manifest: no pods
     /// are planned for them.
     pub unread: Vec<String>,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::workload::Made;
 
 /// The controller that makes the pods of an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Maker {
     /// The object itself.
     Itself,
@@ -30,12 +30,19 @@ pub(crate) struct Origin {
     pub prefix: String,
     /// Which of the object's gangs its pods belong to.
     pub gang: Option<usize>,
+    /// A note for the case that pods of it are planned.
+    pub note: Option<String>,
 }
 
 impl Origin {
     /// Returns the origin of pods that their object makes itself, under names that it makes up.
     pub fn itself() -> Rc<Self> {
-        Rc::new(Self { maker: Maker::Itself, fixed: false, prefix: String::new(), gang: None })
+        Rc::new(Self::by(Maker::Itself))
+    }
+
+    /// Returns the origin of pods that this controller makes, under names that it makes up.
+    pub fn by(maker: Maker) -> Self {
+        Self { maker, fixed: false, prefix: String::new(), gang: None, note: None }
     }
 }
 
@@ -48,6 +55,8 @@ pub(crate) struct Owned {
     by_name: BTreeMap<Name, Vec<usize>>,
     uids: BTreeSet<String>,
     names: BTreeSet<Name>,
+    /// The names of the objects that an API server has stored.
+    stored: BTreeSet<Name>,
     /// What the controllers of [`COUNTED`] want.
     wanted: BTreeMap<Name, Wanted>,
 }
@@ -90,6 +99,9 @@ impl Owned {
             let name = name_of(object);
             owned.uids.extend(meta["uid"].as_str().map(str::to_owned));
             owned.names.insert(name.clone());
+            if meta["uid"].is_string() || meta["resourceVersion"].is_string() {
+                owned.stored.insert(name.clone());
+            }
             if COUNTED.contains(&name.1.as_str()) {
                 let first = object["spec"]["ordinals"]["start"].as_u64().unwrap_or(0);
                 let count = object["spec"]["replicas"].as_u64().unwrap_or(1);
@@ -120,6 +132,11 @@ impl Owned {
     /// Returns whether an object of the manifest is named so.
     pub fn has(&self, namespace: &str, kind: &str, name: &str) -> bool {
         self.names.contains(&(namespace.to_owned(), kind.to_owned(), name.to_owned()))
+    }
+
+    /// Returns whether the manifest has a stored object of this name.
+    pub fn has_stored(&self, namespace: &str, kind: &str, name: &str) -> bool {
+        self.stored.contains(&(namespace.to_owned(), kind.to_owned(), name.to_owned()))
     }
 
     /// Returns whether the manifest has a pod whose name is this one and a number.

@@ -8,7 +8,9 @@ use poolwright_core::{ObjectKey, Pod, PodKey, PodPhase, PodRole, PodSpec, Uid};
 
 use crate::error::{IntakeError, OfObject, object_name};
 use crate::others::{self, Owner};
-use crate::{admission, duration, ending, pod_groups, preferences, requests, rules, unmodelled, volumes};
+use crate::{
+    admission, duration, ending, pod_groups, preferences, quota_scope, requests, rules, unmodelled, volumes,
+};
 
 /// The scheduler of pods that name none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -55,6 +57,7 @@ pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, FieldProblem> 
         deleting_since: meta.deletion_timestamp.as_ref().map(|time| time.0),
         created: meta.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0),
         ending: ending::of(from, spec),
+        scopes: quota_scope::of_pod(spec),
         key: PodKey::Existing(key),
     })
 }

@@ -143,8 +143,8 @@ fn made(object: &Value, sets: Sets, making: Making<'_>) -> Expanded {
                 continue;
             }
         };
-        let origin =
-            Origin { maker: set.maker.clone(), fixed: set.fixed, prefix: set.name.clone(), gang: set.gang };
+        let (fixed, prefix, gang) = (set.fixed, set.name.clone(), set.gang);
+        let origin = Origin { fixed, prefix, gang, ..Origin::by(set.maker.clone()) };
         let source = Template {
             labels: set.labels.clone(),
             claims: &set.claims,

@@ -1,62 +1,194 @@
-//! ResourceQuotas, as far as they prevent the creation of pods.
+//! ResourceQuotas: the entries that an API server enforces, and what is left of each.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1 as k8s;
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use poolwright_api::key_segment;
 use poolwright_catalog::quantity::amount;
 use poolwright_core::Quota;
 
 use crate::error::{IntakeError, OfObject, object_name, quantity_problem};
 use crate::pod::key_of;
+use crate::quota_scope::scopes;
 
-type Quantities = BTreeMap<String, Quantity>;
+/// The beginning of the entries that sum limits.
+pub(crate) const LIMITS: &str = "limits.";
+/// The beginning of the entries that sum requests.
+pub(crate) const REQUESTS: &str = "requests.";
+/// The beginning of the entries that count objects in any state.
+pub(crate) const COUNT: &str = "count/";
+/// What stands between the name of a StorageClass and the entry about its PersistentVolumeClaims.
+pub(crate) const STORAGE_CLASS: &str = ".storageclass.storage.k8s.io/";
+/// The beginning of the names of huge pages.
+const HUGE_PAGES: &str = "hugepages-";
 
-/// Converts a ResourceQuota: the requests and the number of pods that it still allows. It ignores limits,
-/// and treats a quota for only some pods (`scopes`) as one for all. A quota without a status has nothing in use.
+/// The resources of pods without a domain, besides huge pages.
+const OF_PODS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+
+/// The entries about PersistentVolumeClaims of any StorageClass.
+const OF_CLAIMS: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
+
+/// The entries that count objects without `count/`.
+const OF_OBJECTS: [&str; 6] = [
+    "configmaps",
+    "replicationcontrollers",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+];
+
+/// The kinds with objects that decide about the admission of others, so they are not refused here themselves.
+const DECIDING: [&str; 2] = ["resourcequotas", "limitranges"];
+
+/// Converts a ResourceQuota: the requests and the number of pods that it still allows, and which pods it counts. It ignores limits.
+/// A quota without a status has nothing in use: that lasts until its controller has counted.
 pub fn quota(from: &k8s::ResourceQuota) -> Result<Quota, IntakeError> {
-    Ok(Quota { key: key_of(&from.metadata), left: left(from, of_pods)? })
+    let mut left = BTreeMap::new();
+    for (key, entry) in entries(from)? {
+        if let Some(resource) = of_pods(&key) {
+            let least = left.entry(resource.to_owned()).or_insert(entry.left);
+            *least = entry.left.min(*least);
+        }
+    }
+    let scopes = from.spec.as_ref().map(scopes).unwrap_or_default();
+    Ok(Quota { key: key_of(&from.metadata), scopes, left })
 }
 
-/// Returns how much a quota still allows, by `counted`, the name under which an entry counts. Entries without one are left out.
-pub(crate) fn left(
-    from: &k8s::ResourceQuota,
-    counted: impl Fn(&str) -> Option<&str>,
-) -> Result<BTreeMap<String, u64>, IntakeError> {
+/// What is left of an entry of a quota.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub left: u64,
+    /// Whether the status says what is in use. Otherwise all counts as left.
+    pub is_counted: bool,
+}
+
+/// Returns the entries of a quota.
+///
+/// Errors: a quantity that cannot be read.
+pub(crate) fn entries(from: &k8s::ResourceQuota) -> Result<BTreeMap<String, Entry>, IntakeError> {
     let meta = &from.metadata;
     let name = || object_name("ResourceQuota", meta.namespace.as_deref(), meta.name.as_deref());
-    let status = from.status.as_ref();
-    let amounts = |field: &str, resource: &str, key: &str, from: Option<&Quantities>| {
-        let Some(text) = from.and_then(|amounts| amounts.get(key)) else { return Ok(0) };
-        amount(resource.strip_prefix(LIMITS).unwrap_or(resource), &text.0)
+    let read = |field: &str, key: &str, text: &str| {
+        amount(unit(key), text)
             .map_err(|error| quantity_problem(format!("{field}{}", key_segment(key)), &error).of(name()))
     };
+    let status = from.status.as_ref();
     let written = from.spec.as_ref().and_then(|spec| spec.hard.as_ref());
     let (field, hard) = match status.and_then(|status| status.hard.as_ref()) {
         Some(hard) => ("status.hard", Some(hard)),
         None => ("spec.hard", written),
     };
     let used = status.and_then(|status| status.used.as_ref());
-    let mut left: BTreeMap<String, u64> = BTreeMap::new();
-    for key in hard.into_iter().flat_map(Quantities::keys) {
-        let Some(resource) = counted(key) else { continue };
-        let total = amounts(field, resource, key, hard)?;
-        let rest = total.saturating_sub(amounts("status.used", resource, key, used)?);
-        let least = left.entry(resource.to_owned()).or_insert(rest);
-        *least = rest.min(*least);
+    let mut entries = BTreeMap::new();
+    for (key, total) in hard.into_iter().flatten() {
+        let total = read(field, key, &total.0)?;
+        let in_use = match used.and_then(|used| used.get(key)) {
+            Some(text) => Some(read("status.used", key, &text.0)?),
+            None => None,
+        };
+        let left = total.saturating_sub(in_use.unwrap_or(0));
+        entries.insert(key.clone(), Entry { left, is_counted: in_use.is_some() });
     }
-    Ok(left)
+    Ok(entries)
 }
 
-/// The beginning of the entries that sum limits.
-pub(crate) const LIMITS: &str = "limits.";
+/// Returns the resource that has the unit of an entry.
+fn unit(key: &str) -> &str {
+    let own = key.rsplit_once(STORAGE_CLASS).map_or(key, |(_, own)| own);
+    own.strip_prefix(REQUESTS).or_else(|| own.strip_prefix(LIMITS)).unwrap_or(own)
+}
 
-/// Returns the pod resource that an entry of a quota limits, if it is not about limits.
-pub(crate) fn of_pods(key: &str) -> Option<&str> {
-    match key {
-        "cpu" | "memory" | "ephemeral-storage" | "pods" => Some(key),
-        "count/pods" => Some("pods"),
-        _ => key.strip_prefix("requests.").filter(|resource| *resource != "storage"),
+/// Returns the resource of pods that an entry limits, if it is about requests or the number of pods (`podResources` and
+/// `isExtendedResourceNameForQuota` in Kubernetes).
+fn of_pods(key: &str) -> Option<&str> {
+    if key == "pods" || key == "count/pods" {
+        return Some("pods");
+    }
+    let stated = key.strip_prefix(REQUESTS);
+    let resource = stated.unwrap_or(key);
+    let is_extended = || stated.is_some() && resource.contains('/') && !resource.contains("kubernetes.io/");
+    let is_counted = OF_PODS.contains(&resource) || resource.starts_with(HUGE_PAGES) || is_extended();
+    is_counted.then_some(resource)
+}
+
+/// What is done about an entry of a quota of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// It is enforced, as by an API server.
+    Enforced,
+    /// An API server enforces it, and nothing here does.
+    NotRead,
+    /// Not even an API server enforces it.
+    Ineffective,
+}
+
+/// Returns what is done about an entry. The evaluators of an API server decide which entries are effective
+/// (`pkg/quota/v1/evaluator/core` in Kubernetes).
+pub(crate) fn reading(key: &str) -> Reading {
+    let counted = key.strip_prefix(COUNT);
+    if DECIDING.contains(&counted.unwrap_or(key)) || key.ends_with(".deviceclass.resource.k8s.io/devices") {
+        return Reading::NotRead;
+    }
+    let of_class = key.rsplit_once(STORAGE_CLASS).map_or(key, |(_, own)| own);
+    let of_limits = key.strip_prefix(LIMITS).is_some_and(|resource| OF_PODS.contains(&resource));
+    let is_enforced = counted.is_some()
+        || of_limits
+        || of_pods(key).is_some()
+        || OF_CLAIMS.contains(&of_class)
+        || OF_OBJECTS.contains(&key);
+    if is_enforced { Reading::Enforced } else { Reading::Ineffective }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_enforced_not_read_or_ineffective_as_in_an_api_server() {
+        let all = |keys: &[&str], expected: Reading| {
+            for key in keys {
+                assert_eq!(reading(key), expected, "{key}");
+            }
+        };
+        all(
+            &[
+                "cpu",
+                "requests.cpu",
+                "limits.ephemeral-storage",
+                "hugepages-2Mi",
+                "requests.hugepages-2Mi",
+                "requests.nvidia.com/gpu",
+                "pods",
+                "count/pods",
+                "count/jobs.batch",
+                "services.nodeports",
+                "requests.storage",
+                "persistentvolumeclaims",
+                "gold.storageclass.storage.k8s.io/requests.storage",
+                "gold.storageclass.storage.k8s.io/persistentvolumeclaims",
+            ],
+            Reading::Enforced,
+        );
+        all(
+            &["resourcequotas", "count/limitranges", "gpu.deviceclass.resource.k8s.io/devices"],
+            Reading::NotRead,
+        );
+        all(
+            &[
+                "nvidia.com/gpu",
+                "limits.nvidia.com/gpu",
+                "requests.gpu",
+                "gold.storageclass.storage.k8s.io/storage",
+            ],
+            Reading::Ineffective,
+        );
+    }
+
+    #[test]
+    fn amounts_have_the_unit_of_their_resource() {
+        assert_eq!(["requests.cpu", "limits.cpu", "cpu"].map(unit), ["cpu"; 3]);
+        assert_eq!(unit("gold.storageclass.storage.k8s.io/requests.storage"), "storage");
+        assert_eq!(unit("requests.nvidia.com/gpu"), "nvidia.com/gpu");
     }
 }

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_api::FieldProblem;
 use poolwright_core::{Pod, PodKey, PodPhase, PodVolume, Uid, UnmodelledRule, VolumeClaim, Workload};
 
-use crate::admission::{Admission, Charge};
+use crate::admission::{Admission, Usage};
 use crate::duration;
 use crate::owned::Origin;
 use crate::pod;
@@ -38,8 +38,8 @@ pub(crate) struct Made {
     pub origin: Rc<Origin>,
     /// Whether it preempts no other pods (`preemptionPolicy: Never`).
     pub is_polite: bool,
-    /// What quotas count.
-    pub charge: Rc<Charge>,
+    /// What quotas count of it.
+    pub usage: Rc<Usage>,
 }
 
 /// Returns whether pods with this spec preempt no others.
@@ -173,7 +173,7 @@ impl<'a> Template<'a> {
         let own: Vec<_> = self.claims.iter().filter_map(|claim| claim.metadata.name.clone()).collect();
         // A StatefulSet's claim replaces a volume of the same name.
         spec.volumes.get_or_insert_default().retain(|volume| !own.contains(&volume.name));
-        let charge = Rc::new(Charge::of(&path, namespace, &spec).map_err(one)?);
+        let usage = Rc::new(Usage::of_pod(&path, namespace, &spec, None).map_err(one)?);
         let mut made = Expansion { notes, ..Expansion::default() };
         for at in self.first..self.first + count {
             let mut pod = first.clone();
@@ -192,7 +192,7 @@ impl<'a> Template<'a> {
                 pod,
                 origin: self.origin.clone(),
                 is_polite: is_polite(&spec),
-                charge: charge.clone(),
+                usage: usage.clone(),
             });
         }
         Ok(made)

@@ -172,6 +172,7 @@ fn stored_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, FieldP
         selector,
         ephemeral_for: owner.filter(|owner| owner.kind == "Pod").map(|owner| Uid(owner.uid.clone())),
         deleting: meta.deletion_timestamp.is_some(),
+        over_quota: None,
     })
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
-use k8s_openapi::api::core::v1 as k8s;
+use k8s_openapi::api::core::v1::{self as k8s, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use poolwright_api::FieldProblem;
 use poolwright_api::strict::read;
@@ -13,7 +13,7 @@ use poolwright_core::{PodKey, Uid, UnmodelledRule, Workload};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::admission::Charge;
+use crate::admission::Usage;
 use crate::error::object_name;
 use crate::others;
 use crate::owned::{Maker, Origin};
@@ -50,9 +50,9 @@ pub(crate) fn single(value: &Value, making: Making<'_>) -> Expanded {
         None => Vec::new(),
     };
     let spec = object.spec.unwrap_or_default();
-    let charge = Rc::new(Charge::of("spec", namespace, &spec).map_err(one)?);
+    let usage = Rc::new(Usage::of_pod("spec", namespace, &spec, object.status.as_ref()).map_err(one)?);
     let is_polite = is_polite(&spec);
-    let pods = vec![Made { pod: converted, origin: Origin::itself(), is_polite, charge }];
+    let pods = vec![Made { pod: converted, origin: Origin::itself(), is_polite, usage }];
     Ok(Expansion { pods, claims, notes, ..Expansion::default() })
 }
 
@@ -75,8 +75,7 @@ pub(crate) fn deployment(value: &Value, making: Making<'_>) -> Expanded {
 /// Returns the origin of the pods of an object that makes ReplicaSets.
 pub(crate) fn of_deployment(meta: &ObjectMeta) -> Rc<Origin> {
     let prefix = format!("{}-", meta.name.as_deref().unwrap_or_default());
-    let maker = Maker::Begins("ReplicaSet", prefix);
-    Rc::new(Origin { maker, fixed: false, prefix: String::new(), gang: None })
+    Rc::new(Origin::by(Maker::Begins("ReplicaSet", prefix)))
 }
 
 /// Expands a ReplicationController.
@@ -107,8 +106,18 @@ pub(crate) fn replica_set(value: &Value, making: Making<'_>) -> Expanded {
     Ok(template.copies(making.name, count, &[])?.made_by(&object.metadata, workload))
 }
 
-/// Expands a StatefulSet.
-pub(crate) fn stateful_set(value: &Value, making: Making<'_>) -> Expanded {
+/// The template of the pods of a StatefulSet below its partition.
+pub(crate) enum OldTemplate {
+    /// That of its spec.
+    Same,
+    /// That of its current revision.
+    Known(Value),
+    /// The name of its current revision, whose template is not known.
+    Unknown(String),
+}
+
+/// Expands a StatefulSet. Pods whose ordinal is below the partition of a rolling update keep the `old` template.
+pub(crate) fn stateful_set(value: &Value, old: OldTemplate, making: Making<'_>) -> Expanded {
     let object: StatefulSet = read(value)?;
     if object.metadata.deletion_timestamp.is_some() {
         return Ok(Expansion::none(BEING_DELETED));
@@ -117,12 +126,31 @@ pub(crate) fn stateful_set(value: &Value, making: Making<'_>) -> Expanded {
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
     let count = count("spec.replicas", spec.replicas.unwrap_or(1).into(), 1)?;
     let claims = spec.volume_claim_templates.unwrap_or_default();
-    let first = spec.ordinals.and_then(|ordinals| ordinals.start).unwrap_or_default();
-    let template = Template::new(&object.metadata, "spec.template", &spec.template, making);
-    let origin = Rc::new(Origin { fixed: true, ..(*Origin::itself()).clone() });
-    Ok(Template { claims: &claims, first: i64::from(first), origin, ..template }
-        .copies(making.name, count, &[])?
-        .made_by(&object.metadata, workload))
+    let first = i64::from(spec.ordinals.and_then(|ordinals| ordinals.start).unwrap_or_default());
+    let rolling = spec.update_strategy.and_then(|strategy| strategy.rolling_update);
+    let partition = i64::from(rolling.and_then(|rolling| rolling.partition).unwrap_or_default());
+    let below = partition.clamp(0, count);
+    let (old, unknown) = match old {
+        OldTemplate::Same => (None, None),
+        OldTemplate::Known(template) => (PodTemplateSpec::deserialize(&template).ok(), None),
+        OldTemplate::Unknown(revision) => (None, Some(revision)),
+    };
+    let note = unknown.map(|revision| {
+        format!(
+            "its pods below the partition ({partition}) have the template of ControllerRevision `{revision}`, which is not in the files, so they are planned with the new template; add it (`kubectl get controllerrevisions -o yaml`)"
+        )
+    });
+    let mut made = Expansion::default();
+    for (pods, first, count, note) in [
+        (old.as_ref().unwrap_or(&spec.template), first, below, note),
+        (&spec.template, first + below, count - below, None),
+    ] {
+        let origin = Rc::new(Origin { fixed: true, note, ..Origin::by(Maker::Itself) });
+        let template = Template::new(&object.metadata, "spec.template", pods, making);
+        let template = Template { claims: &claims, first, origin, ..template };
+        made.add(template.copies(making.name, count, &[])?);
+    }
+    Ok(made.made_by(&object.metadata, workload))
 }
 
 /// Expands a Job: as many pods as it runs at the same time, and no more than it has left to complete.
@@ -179,7 +207,7 @@ pub(crate) fn job_set(value: &Value, making: Making<'_>) -> Expanded {
             let name = format!("{}-{}-{replica}", making.name, replicated.name);
             let maker = Maker::Other("Job", name.clone());
             let gang = (!follows).then_some(0);
-            let origin = Rc::new(Origin { maker, fixed: false, prefix: String::new(), gang });
+            let origin = Rc::new(Origin { gang, ..Origin::by(maker) });
             let mut labels = job_labels(Some(&name));
             labels.insert("jobset.sigs.k8s.io/jobset-name".to_owned(), making.name.to_owned());
             labels.insert("jobset.sigs.k8s.io/replicatedjob-name".to_owned(), replicated.name.clone());

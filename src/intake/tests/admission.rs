@@ -268,7 +268,7 @@ fn pods_that_a_quota_does_not_allow_are_not_planned_and_their_workload_says_so()
     assert_eq!(
         manifest.notes,
         [
-            "Deployment default/web: 6 of its 10 pods cannot be created and are not planned, because ResourceQuota `team` allows no more cpu; raise the quota to plan them",
+            "Deployment default/web: 6 of its 10 pods cannot be created and are not planned, because ResourceQuota `team` allows no more requests.cpu; raise the quota to plan them",
         ]
     );
     let used = quota("spec: {hard: {pods: '8'}}\nstatus: {hard: {pods: '8'}, used: {pods: '7'}}");
@@ -319,6 +319,7 @@ fn a_quota_with_scopes_counts_only_pods_that_meet_all_of_them() {
         (pods_under(&crossing, &near(", namespaces: [other]")), pods_under(&crossing, &near(""))),
         (1, 3)
     );
+    assert_eq!(pods_under(&crossing, &near(", namespaces: [default]")), 1, "its own, and named all the same");
 }
 
 #[test]

@@ -1,76 +1,11 @@
-//! Tests controllers of controllers, autoscalers, bound pods, and what an API server refuses of objects that are written by hand.
+//! Tests controllers of controllers, revisions of StatefulSets, bound pods, and what an API server refuses of objects that are
+//! written by hand.
 
-use poolwright_intake::Manifest;
+mod json_kit;
+
+use json_kit::{OF_SET, OF_WEB, apps, ending, has, names, object, pod, read, refused, stored, template};
 use poolwright_intake::manifest::parse;
 use serde_json::{Value, json};
-
-fn text(objects: &[Value]) -> String {
-    json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()
-}
-
-fn read(objects: &[Value]) -> Manifest {
-    parse("all.json", &text(objects)).unwrap_or_else(|errors| panic!("{errors:#?}"))
-}
-
-fn refused(object: &Value) -> Vec<String> {
-    let errors = parse("all.json", &text(std::slice::from_ref(object))).expect_err("it has problems");
-    errors.iter().map(ToString::to_string).collect()
-}
-
-fn names(manifest: &Manifest) -> Vec<String> {
-    let mut names: Vec<String> = manifest.pods.iter().map(|pod| pod.key.name().into_owned()).collect();
-    names.sort();
-    names
-}
-
-fn has(manifest: &Manifest, note: &str) -> bool {
-    manifest.notes.iter().any(|one| one == note)
-}
-
-fn template() -> Value {
-    json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "a"}]}})
-}
-
-/// The template of a Job.
-fn ending() -> Value {
-    json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "a"}]}})
-}
-
-fn object(version: &str, kind: &str, name: &str, spec: Value) -> Value {
-    json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec})
-}
-
-fn apps(kind: &str, name: &str, replicas: u32) -> Value {
-    let selector = json!({"matchLabels": {"app": "web"}});
-    let spec = json!({"replicas": replicas, "selector": selector, "template": template()});
-    object("apps/v1", kind, name, spec)
-}
-
-/// The object as an API server prints it, with a controller if `owner` is its version, kind and name.
-fn stored(mut object: Value, owner: Option<[&str; 3]>) -> Value {
-    let uid = |kind: &str, name: &str| format!("u-{kind}-{name}");
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    object["metadata"]["uid"] = json!(uid(&text(&object["kind"]), &text(&object["metadata"]["name"])));
-    if let Some([version, kind, name]) = owner {
-        object["metadata"]["ownerReferences"] = json!([
-            {"apiVersion": version, "kind": kind, "name": name, "uid": uid(kind, name), "controller": true}]);
-    }
-    object
-}
-
-fn pod(name: &str, owner: [&str; 3]) -> Value {
-    stored(object("v1", "Pod", name, json!({"containers": [{"name": "a"}]})), Some(owner))
-}
-
-const OF_WEB: Option<[&str; 3]> = Some(["apps/v1", "Deployment", "web"]);
-const OF_SET: [&str; 3] = ["apps/v1", "ReplicaSet", "web-5d4"];
-
-fn autoscaler(target: (&str, &str), bounds: Value) -> Value {
-    let (kind, name) = target;
-    let mut spec = bounds;
-    spec["scaleTargetRef"] = json!({"apiVersion": "apps/v1", "kind": kind, "name": name});
-    object("autoscaling/v2", "HorizontalPodAutoscaler", "s", spec)
-}
 
 #[test]
 fn a_deployment_that_wants_more_than_its_replica_sets_lacks_the_difference() {
@@ -101,16 +36,6 @@ fn a_deployment_that_wants_more_than_its_replica_sets_lacks_the_difference() {
 }
 
 #[test]
-fn a_deployment_that_an_autoscaler_raises_lacks_the_difference_too() {
-    let manifest = read(&[
-        stored(apps("Deployment", "web", 2), None),
-        stored(apps("ReplicaSet", "web-5d4", 2), OF_WEB),
-        autoscaler(("Deployment", "web"), json!({"minReplicas": 5, "maxReplicas": 5})),
-    ]);
-    assert_eq!(names(&manifest), ["web-2", "web-3", "web-4", "web-5d4-0", "web-5d4-1"]);
-}
-
-#[test]
 fn a_leader_worker_set_lacks_the_leaders_that_its_stateful_set_does_not_make() {
     let set = json!({"replicas": 3, "leaderWorkerTemplate": {"size": 2, "workerTemplate": template()}});
     let set = stored(object("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "llm", set), None);
@@ -121,65 +46,6 @@ fn a_leader_worker_set_lacks_the_leaders_that_its_stateful_set_does_not_make() {
     assert_eq!(manifest.pod_groups.len(), 3, "each with its leader");
     let leaving = pod("llm-2", ["apps/v1", "StatefulSet", "llm"]);
     assert_eq!(read(&[set, leaders, leaving]).pods.len(), 6, "a pod that is there is not planned again");
-}
-
-#[test]
-fn an_autoscaler_allows_no_more_than_its_most_replicas() {
-    let manifest = read(&[
-        apps("Deployment", "web", 7),
-        autoscaler(("Deployment", "web"), json!({"minReplicas": 2, "maxReplicas": 4})),
-    ]);
-    assert_eq!(manifest.pods.len(), 4);
-    let note = "HorizontalPodAutoscaler default/s: Deployment `web` counts with 4 replicas instead of 7, because maxReplicas allows no more";
-    assert!(has(&manifest, note), "{:?}", manifest.notes);
-}
-
-#[test]
-fn an_autoscaler_without_a_target_that_it_can_scale_says_so() {
-    let bounds = || json!({"minReplicas": 5, "maxReplicas": 9});
-    let manifest = read(&[apps("Deployment", "web", 2), autoscaler(("Deployment", "wbe"), bounds())]);
-    assert_eq!(manifest.pods.len(), 2);
-    let note = "HorizontalPodAutoscaler default/s: its target Deployment `wbe` is not in the files, so it does not count";
-    assert!(has(&manifest, note), "{:?}", manifest.notes);
-    let trainer = object("example.com/v1", "Trainer", "web", json!({"replicas": 2}));
-    let manifest = read(&[trainer, autoscaler(("Trainer", "web"), bounds())]);
-    let note = "HorizontalPodAutoscaler default/s: minReplicas (5) is not applied to Trainer `web`";
-    assert!(manifest.notes.iter().any(|one| one.starts_with(note)), "{:?}", manifest.notes);
-}
-
-#[test]
-fn the_bounds_of_an_autoscaler_are_numbers() {
-    let wrong = autoscaler(("Deployment", "web"), json!({"minReplicas": "five", "maxReplicas": -1}));
-    let found = refused(&wrong);
-    assert_eq!(
-        found,
-        [
-            "all.json: HorizontalPodAutoscaler default/s: spec.minReplicas: `\"five\"` is not a number of replicas; write a whole number",
-            "all.json: HorizontalPodAutoscaler default/s: spec.maxReplicas: `-1` is not a number of replicas; write a whole number",
-        ]
-    );
-    let manifest = read(&[apps("Deployment", "web", 2), stored(wrong, None)]);
-    assert_eq!((manifest.pods.len(), manifest.notes.len()), (2, 2), "{:?}", manifest.notes);
-    let crossed = autoscaler(("Deployment", "web"), json!({"minReplicas": 5, "maxReplicas": 2}));
-    assert!(refused(&crossed)[0].contains("spec.maxReplicas: `2` is less than minReplicas (5)"));
-}
-
-#[test]
-fn autoscalers_of_other_projects_are_named_with_what_does_not_count() {
-    let target = json!({"scaleTargetRef": {"name": "web"}, "minReplicaCount": 3});
-    let note = |object: &Value| read(std::slice::from_ref(object)).notes.join("\n");
-    assert_eq!(
-        note(&object("keda.sh/v1alpha1", "ScaledObject", "s", target)),
-        "ScaledObject default/s: keda.sh/v1alpha1 ScaledObject is not read; the replicas that it sets for Deployment `web` do not \
-         count (minReplicaCount: 3)"
-    );
-    let job = object("keda.sh/v1alpha1", "ScaledJob", "s", json!({"jobTargetRef": {"template": ending()}}));
-    assert!(
-        note(&job).contains("the Jobs that it makes while there is work do not count (minReplicaCount: 0)")
-    );
-    let vertical = object("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", "s", json!({}));
-    assert!(note(&vertical).ends_with("is not read; pods are planned with the requests of their template"));
-    assert_eq!(note(&object("keda.sh/v1alpha1", "TriggerAuthentication", "s", json!({}))), "");
 }
 
 #[test]
@@ -354,4 +220,62 @@ fn all_wrong_amounts_of_a_pod_are_named_at_once() {
         let named = problems.iter().filter(|problem| problem.contains(&format!("`{wrong}`"))).count();
         assert_eq!(named, 1, "{wrong} in {problems:#?}");
     }
+}
+
+/// A stored StatefulSet on its way from revision `db-1` to `db-2`, whose new pods ask for two CPUs.
+fn rolling(partition: u32) -> Value {
+    let mut set = stored(apps("StatefulSet", "db", 3), None);
+    set["spec"]["updateStrategy"] =
+        json!({"type": "RollingUpdate", "rollingUpdate": {"partition": partition}});
+    set["spec"]["template"] = asking("2");
+    set["status"] = json!({"replicas": 3, "currentRevision": "db-1", "updateRevision": "db-2"});
+    set
+}
+
+fn asking(cpu: &str) -> Value {
+    let mut pods = template();
+    pods["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": cpu}});
+    pods
+}
+
+/// Returns the CPUs of each pod, in the order of the names.
+fn cpus(manifest: &poolwright_intake::Manifest) -> Vec<u64> {
+    manifest.pods.iter().map(|pod| pod.spec.requests.get("cpu") / 1000).collect()
+}
+
+#[test]
+fn pods_of_a_stateful_set_below_its_partition_keep_the_template_of_the_old_revision() {
+    let mut old = asking("1");
+    old["$patch"] = json!("replace");
+    let revision = json!({"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": "db-1"},
+        "revision": 1, "data": {"spec": {"template": old}}});
+    assert_eq!(cpus(&read(&[rolling(2), revision.clone()])), [1, 1, 2]);
+    assert_eq!(cpus(&read(&[rolling(9), revision.clone()])), [1, 1, 1]);
+    assert_eq!(cpus(&read(&[rolling(0), revision.clone()])), [2, 2, 2]);
+    let mut later = rolling(1);
+    later["spec"]["ordinals"] = json!({"start": 5});
+    let manifest = read(&[later, revision]);
+    assert_eq!((names(&manifest)[0].as_str(), cpus(&manifest)), ("db-5", vec![1, 2, 2]), "from the first on");
+}
+
+#[test]
+fn an_old_revision_that_is_not_in_the_files_is_named_if_pods_of_it_are_missing() {
+    let manifest = read(&[rolling(1)]);
+    assert_eq!(cpus(&manifest), [2, 2, 2]);
+    let note = "StatefulSet default/db: its pods below the partition (1) have the template of ControllerRevision `db-1`, which is not in the \
+                files, so they are planned with the new template; add it (`kubectl get controllerrevisions -o yaml`)";
+    assert!(has(&manifest, note), "{:?}", manifest.notes);
+    let there = pod("db-0", ["apps/v1", "StatefulSet", "db"]);
+    assert!(!has(&read(&[rolling(1), there]), note), "the pod is there");
+}
+
+#[test]
+fn a_changed_stateful_set_knows_its_old_template_from_the_stored_one() {
+    let mut there = rolling(2);
+    there["spec"]["template"] = asking("1");
+    there["status"]["updateRevision"] = json!("db-1");
+    let mut changed = rolling(2);
+    changed["metadata"] = json!({"name": "db"});
+    changed.as_object_mut().expect("an object").remove("status");
+    assert_eq!(cpus(&read(&[there, changed])), [1, 1, 2]);
 }

@@ -177,6 +177,57 @@ fn a_ray_cluster_has_its_head_and_workers_and_its_autoscaler_needs_only_the_leas
 }
 
 #[test]
+fn a_ray_job_is_submitted_by_a_pod_by_a_container_of_the_head_or_by_neither() {
+    let job = |more: Value| {
+        let mut spec =
+            json!({"entrypoint": "x", "rayClusterSpec": {"headGroupSpec": {"template": template(1)}}});
+        for (field, value) in more.as_object().expect("fields") {
+            spec[field] = value.clone();
+        }
+        object("ray.io/v1", "RayJob", "tune", spec)
+    };
+    let asks = |more: Value| {
+        let manifest = read(&job(more));
+        let of = |pod: &poolwright_core::Pod| (pod.key.name().into_owned(), pod.spec.requests.get("cpu"));
+        manifest.pods.iter().map(of).collect::<Vec<_>>()
+    };
+    let (head, submitter) = ("tune-head-0".to_owned(), "tune-submitter-0".to_owned());
+    for mode in [json!({}), json!({"submissionMode": "K8sJobMode"})] {
+        assert_eq!(asks(mode), [(head.clone(), 0), (submitter.clone(), 500)]);
+    }
+    assert_eq!(asks(json!({"submissionMode": "SidecarMode"})), [(head.clone(), 500)]);
+    for mode in ["HTTPMode", "InteractiveMode"] {
+        assert_eq!(asks(json!({"submissionMode": mode})), [(head.clone(), 0)], "{mode}");
+    }
+    let there = |mode: &str| json!({"submissionMode": mode, "clusterSelector": {"ray.io/cluster": "shared"}});
+    assert_eq!(asks(there("K8sJobMode")), [(submitter, 500)], "its cluster is there, its submitter is not");
+    assert!(asks(there("HTTPMode")).is_empty());
+}
+
+#[test]
+fn a_ray_job_that_its_operator_refuses_is_refused() {
+    let job = |fields: Value| {
+        let mut spec = json!({"rayClusterSpec": {"headGroupSpec": {"template": template(1)}}});
+        for (field, value) in fields.as_object().expect("fields") {
+            spec[field] = value.clone();
+        }
+        errors(&object("ray.io/v1", "RayJob", "tune", spec))
+    };
+    let found = job(json!({"submissionMode": "SidecarMod"}));
+    assert!(
+        found[0].ends_with("spec.submissionMode: `SidecarMod` is not a mode; did you mean `SidecarMode`?")
+    );
+    let found = job(json!({"submissionMode": "SidecarMode", "submitterPodTemplate": template(0)}));
+    assert!(
+        found[0].ends_with("spec.submitterPodTemplate: KubeRay refuses it with SidecarMode; remove it"),
+        "{found:?}"
+    );
+    let found =
+        job(json!({"submissionMode": "SidecarMode", "clusterSelector": {"ray.io/cluster": "shared"}}));
+    assert!(found[0].contains("spec.clusterSelector: KubeRay refuses it with SidecarMode"), "{found:?}");
+}
+
+#[test]
 fn a_job_of_volcano_starts_with_its_least_number_and_is_no_job_of_kubernetes() {
     let job = object(
         "batch.volcano.sh/v1alpha1",

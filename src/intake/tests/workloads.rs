@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use poolwright_intake::{job, quota, replica_set, stateful_set};
+use poolwright_intake::{job, pod, quota, replica_set, stateful_set};
 use serde_json::{Value, json};
 
 fn meta() -> Value {
@@ -87,4 +87,36 @@ fn a_quota_says_what_pods_may_still_request() {
     let left = quota(&serde_json::from_value(object).unwrap()).unwrap().left;
     let expected = [("cpu", 15_000), ("nvidia.com/gpu", 0), ("pods", 6)];
     assert_eq!(left, expected.map(|(resource, left)| (resource.to_owned(), left)).into());
+}
+
+#[test]
+fn a_quota_of_a_cluster_counts_the_pods_that_meet_its_scopes() {
+    let scopes = |spec: Value| {
+        let object = json!({"metadata": {"name": "q", "namespace": "ml"}, "spec": spec});
+        quota(&serde_json::from_value(object).unwrap()).unwrap().scopes
+    };
+    let pod = |spec: Value| {
+        let object = json!({"metadata": {"name": "p", "namespace": "ml"}, "spec": spec});
+        pod(&serde_json::from_value(object).unwrap()).unwrap().scopes
+    };
+    let plain = pod(json!({"containers": [{"name": "a"}]}));
+    let asking = json!([{"name": "a", "resources": {"requests": {"cpu": "1"}}}]);
+    let ending = pod(json!({"containers": asking, "activeDeadlineSeconds": 60, "priorityClassName": "high"}));
+    let of = |name: &str| scopes(json!({"scopes": [name]}));
+    for (name, counts) in [
+        ("BestEffort", [true, false]),
+        ("NotBestEffort", [false, true]),
+        ("Terminating", [false, true]),
+        ("NotTerminating", [true, false]),
+        ("PriorityClass", [false, true]),
+        ("VolumeAttributesClass", [false, false]),
+        ("Newer", [false, false]),
+    ] {
+        assert_eq!([&plain, &ending].map(|pod| of(name).match_pod(pod)), counts, "{name}");
+    }
+    let expression = json!({"scopeName": "PriorityClass", "operator": "NotIn", "values": ["high"]});
+    let others =
+        scopes(json!({"scopes": ["BestEffort"], "scopeSelector": {"matchExpressions": [expression]}}));
+    assert_eq!([&plain, &ending].map(|pod| others.match_pod(pod)), [true, false]);
+    assert!(scopes(json!({})).match_pod(&ending));
 }

@@ -11,8 +11,8 @@ use poolwright_catalog::{
 };
 use poolwright_core::plan::{Commitment, Plan, PlanOptions, SpotRisk, plan};
 use poolwright_core::{
-    Deadlines, Disruption, Ending, Operator, Pod, PodDuration, PodKey, PodPhase, PodRole, PodSpec, Pool,
-    PoolLimits, PoolName, Requirement, ScaleToZero, Snapshot, Uid,
+    Deadlines, Disruption, Ending, Operator, Pod, PodDuration, PodKey, PodPhase, PodRole, PodScopes, PodSpec,
+    Pool, PoolLimits, PoolName, Requirement, ScaleToZero, Snapshot, Uid,
 };
 use poolwright_report::Times;
 use poolwright_report::plan::{
@@ -90,6 +90,7 @@ fn pod(at: usize, requests: ResourceList) -> Pod {
         created: Timestamp::UNIX_EPOCH,
         ending: Ending::default(),
         duration: PodDuration::default(),
+        scopes: PodScopes::default(),
     }
 }
 

@@ -45,8 +45,9 @@ pub struct ReplayFlags {
     /// Play the pods of these manifests: YAML or JSON files, directories, or - for stdin
     ///
     /// Takes the same files as `plan -f`; write one with `kubectl get pods,jobs,deployments -A -o yaml`. All running and
-    /// waiting pods start at the beginning. They run for ever, unless the annotation poolwright.dev/runs-for (as 90m) or
-    /// activeDeadlineSeconds limits them. All nodes are bought anew. Repeat the flag for more files.
+    /// waiting pods start at the beginning, and so do the pods that controllers lack. They run for ever, unless the annotation
+    /// poolwright.dev/runs-for (as 90m) or activeDeadlineSeconds limits them. All nodes are bought anew. Repeat the flag for more
+    /// files.
     #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Workload")]
     pub snapshot: Vec<PathBuf>,
 

@@ -41,6 +41,7 @@ pub fn assume(snapshot: &mut Snapshot, notes: &mut Vec<String>) {
             selector: Vec::new(),
             ephemeral_for: None,
             deleting: false,
+            over_quota: None,
         };
         snapshot.volume_claims.insert(key, Arc::new(claim));
     }

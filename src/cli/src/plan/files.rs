@@ -68,6 +68,7 @@ pub fn input(paths: &[PathBuf], namespace: Option<&str>, offers: &Offers) -> Res
         budgets,
         pod_groups,
         mut notes,
+        missing: _,
         unread,
         bound_elsewhere,
         polite,

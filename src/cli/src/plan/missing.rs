@@ -56,6 +56,10 @@ impl Input {
         } else {
             format!("{they_have} {}", some(&known.iter().map(String::as_str).collect()))
         };
+        let is_it = |note: &&String| kind == Explainable::Pod && is_held_back(note, name);
+        if let Some(note) = self.notes.iter().find(is_it) {
+            return format!("{place} no {what} `{name}`: {note}");
+        }
         // It may be there, and unreadable.
         if let Some(note) = self.notes.iter().find(|note| self.is_named(note, kind, name)) {
             return format!("{place} no readable {what} `{name}`: {note}");
@@ -114,9 +118,28 @@ fn near<'k>(name: &str, known: &'k BTreeSet<String>) -> Vec<&'k str> {
     known.iter().map(String::as_str).filter(is_near).take(SUGGESTED).collect()
 }
 
+/// Returns whether a note says that pods of a controller cannot be created, and a pod is named after it.
+fn is_held_back(note: &str, pod: &str) -> bool {
+    let bare = |name: &str| name.rsplit_once('/').map(|(_, bare)| bare.to_owned());
+    let pod = bare(pod).unwrap_or_else(|| pod.to_owned());
+    let Some((controller, number)) = pod.rsplit_once('-') else { return false };
+    let object = note.split_once(": ").and_then(|(object, _)| bare(object));
+    note.contains("cannot be created")
+        && number.bytes().all(|byte| byte.is_ascii_digit())
+        && object.is_some_and(|object| object == controller)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pod_that_a_quota_does_not_allow_is_known_by_the_note_of_its_controller() {
+        let note = "Deployment default/web: 2 of its 5 pods cannot be created and are not planned, because";
+        assert!(is_held_back(note, "default/web-4") && is_held_back(note, "web-4"));
+        assert!(!is_held_back(note, "default/api-4") && !is_held_back(note, "default/web-x"));
+        assert!(!is_held_back("Deployment default/web: it is paused", "default/web-4"));
+    }
 
     #[test]
     fn pods_of_a_workload_in_another_namespace_and_misspelt_pods_are_near() {

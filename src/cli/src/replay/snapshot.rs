@@ -1,10 +1,12 @@
-//! Reads manifests of a cluster as a workload: every running or waiting pod arrives at the beginning.
+//! Reads manifests of a cluster as a workload: every running or waiting pod arrives at the beginning, and so does every pod that
+//! a controller lacks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use poolwright_core::{PodPhase, PodRole};
+use poolwright_intake::manifest::MissingPods;
 use poolwright_intake::{Admission, manifest};
 use poolwright_sim::cluster::JobPlan;
 use serde_json::{Value, json};
@@ -13,7 +15,7 @@ use super::work::{Names, Work};
 use crate::args::runs_for;
 use crate::clouds::of_kind;
 use crate::exit::Failure;
-use crate::node_classes::refused;
+use crate::node_classes;
 use crate::problems::Problems;
 use crate::source::{self, Source};
 
@@ -61,6 +63,13 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
         objects.extend(read.into_iter().map(|object| (source.name.clone(), object)));
     }
     let owners: BTreeSet<String> = objects.iter().filter_map(|(_, object)| owner(object)).collect();
+    let planned = manifest.pods.iter();
+    let mut planned: BTreeSet<(String, String)> =
+        planned.map(|pod| (pod.key.namespace().to_owned(), pod.key.name().into_owned())).collect();
+    let mut missing = Missing::of(&manifest.missing);
+    let refused = manifest.volume_claims.iter().filter(|claim| claim.over_quota.is_some());
+    let refused: BTreeSet<(String, String)> =
+        refused.map(|claim| (claim.key.namespace.clone(), claim.key.name.clone())).collect();
     let mut work = Work { notes: manifest.notes, ..Work::default() };
     let mut names = Names::default();
     let mut counts = Left::default();
@@ -69,12 +78,12 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
     if problems.is_empty() {
         for (file, object) in &objects {
             let kind = object["kind"].as_str().unwrap_or_default();
-            let is_shown_by_what_it_owns =
-                object["metadata"]["uid"].as_str().is_some_and(|uid| owners.contains(uid));
+            let owns_some = object["metadata"]["uid"].as_str().is_some_and(|uid| owners.contains(uid));
             match kind {
                 "Node" => counts.nodes += 1,
                 "NodeClaim" | "NodePool" => counts.ours += 1,
                 kind if of_kind(kind).is_some() => counts.ours += 1,
+                "PersistentVolumeClaim" if name_of(object).is_some_and(|name| refused.contains(&name)) => {}
                 kind if SURROUNDINGS.contains(&kind) => {
                     let mut object = bare(object);
                     if kind == "DaemonSet" {
@@ -85,16 +94,21 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
                     }
                     work.objects.push(object);
                 }
-                _ if is_shown_by_what_it_owns => {}
+                // A quota or an autoscaler may leave it out, and the same pod may be there twice.
+                "Pod" if name_of(object).is_some_and(|name| !planned.remove(&name)) => {}
                 _ => match templates(object) {
-                    Ok(templates) => {
+                    Ok(mut templates) => {
                         let is_stored_pod = kind == "Pod" && object["metadata"]["uid"].is_string();
+                        if kind != "Pod" {
+                            missing.count_of(object, &mut templates);
+                        }
                         for mut template in templates {
                             if !is_stored_pod {
                                 admission.fill_in_json(Some(&template.namespace), &mut template.spec);
                             }
                             let Some(job) = template.plan(&mut names) else { continue };
-                            let waves = waves(object, &job, &mut names);
+                            // The pods that a Job has already end at times that nobody knows.
+                            let waves = if owns_some { Vec::new() } else { waves(object, &job, &mut names) };
                             if !waves.is_empty() {
                                 work.notes.push(format!(
                                     "Job {}/{}: its completions beyond its parallelism follow in {} waves, each when the pods before it \
@@ -112,9 +126,10 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
                 },
             }
         }
+        missing.tell(&mut work.notes);
         work.objects = with_namespaces(std::mem::take(&mut work.objects), &work.jobs);
         let all: Vec<Value> = work.objects.iter().cloned().chain(work.jobs.iter().map(first_pod)).collect();
-        for refusal in refused(&all) {
+        for refusal in node_classes::refused(&all) {
             problems.push(refusal);
         }
     }
@@ -185,6 +200,75 @@ fn with_namespaces(objects: Vec<Value>, jobs: &[JobPlan]) -> Vec<Value> {
 fn first_pod(job: &JobPlan) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": job.name, "namespace": job.namespace, "labels": job.labels}, "spec": job.spec})
+}
+
+/// Returns the namespace and name of an object, unless an API server would make up its name.
+fn name_of(object: &Value) -> Option<(String, String)> {
+    let namespace = namespace_of(object).filter(|name| !name.is_empty());
+    let name = object["metadata"]["name"].as_str().filter(|name| !name.is_empty())?;
+    Some((namespace.unwrap_or_else(|| "default".to_owned()), name.to_owned()))
+}
+
+/// The pods that controllers lack, as a plan counts them.
+struct Missing {
+    /// By kind, namespace and name of the controller, and then by the beginning of their names.
+    all: BTreeMap<(String, String, String), BTreeMap<String, u32>>,
+}
+
+impl Missing {
+    fn of(all: &[MissingPods]) -> Self {
+        let mut missing = Self { all: BTreeMap::new() };
+        for pods in all {
+            let key = (pods.kind.clone(), pods.namespace.clone(), pods.controller.clone());
+            let count = missing.all.entry(key).or_default().entry(pods.name.clone()).or_default();
+            *count = count.saturating_add(u32::try_from(pods.count).unwrap_or(u32::MAX));
+        }
+        missing
+    }
+
+    /// Lets the templates of a controller have as many pods as it lacks. Pods that it has are objects of their own.
+    fn count_of(&mut self, object: &Value, templates: &mut [Template]) {
+        templates.iter_mut().for_each(|template| template.count = 0);
+        let Some(key) = self.key_of(object) else { return };
+        let Some(left) = self.all.get_mut(&key) else { return };
+        match templates {
+            [only] if only.spec.is_object() => {
+                only.count = left.values().fold(0_u32, |sum, count| sum.saturating_add(*count));
+                left.clear();
+            }
+            more => {
+                for template in more {
+                    template.count = left.remove(&template.name).unwrap_or(0);
+                }
+            }
+        }
+        if left.is_empty() {
+            self.all.remove(&key);
+        }
+    }
+
+    /// Returns the key of a controller. Of one whose name an API server would make up, only the beginning is known.
+    fn key_of(&self, object: &Value) -> Option<(String, String, String)> {
+        let kind = object["kind"].as_str()?.to_owned();
+        if let Some((namespace, name)) = name_of(object) {
+            return Some((kind, namespace, name));
+        }
+        let namespace = namespace_of(object).unwrap_or_else(|| "default".to_owned());
+        let begin = object["metadata"]["generateName"].as_str()?;
+        let is_it = |key: &&(String, String, String)| {
+            (key.0.as_str(), key.1.as_str()) == (kind.as_str(), namespace.as_str())
+                && key.2.starts_with(begin)
+        };
+        self.all.keys().find(is_it).cloned()
+    }
+
+    /// Names the controllers with missing pods whose templates are not read here.
+    fn tell(&self, notes: &mut Vec<String>) {
+        for ((kind, namespace, name), pods) in &self.all {
+            let count: u64 = pods.values().map(|count| u64::from(*count)).sum();
+            notes.push(format!("{kind} {namespace}/{name}: {count} of its pods are not simulated, because their template is not read"));
+        }
+    }
 }
 
 /// Counts the objects that are not played.
@@ -421,6 +505,56 @@ mod tests {
         let [job] = work.jobs.as_slice() else { panic!("{:?}", work.jobs) };
         assert_eq!((job.pods, job.length), (3, Some(Duration::from_mins(90))));
         assert_eq!(job.labels.get("app").map(String::as_str), Some("a"));
+    }
+
+    /// A ReplicaSet with two of four pods, and its Deployment, which wants five.
+    fn half_there() -> Vec<Value> {
+        let owner = |kind: &str, name: &str, uid: &str| json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid, "controller": true}]);
+        let spec = |replicas: u32| {
+            let template = json!({"metadata": {"labels": {"app": "a"}},
+                "spec": {"containers": [{"name": "work", "image": "work"}]}});
+            json!({"replicas": replicas, "selector": {"matchLabels": {"app": "a"}}, "template": template})
+        };
+        let of_set = owner("ReplicaSet", "web-5d4", "u-set");
+        let there = |name: &str| {
+            let meta = json!({"name": name, "uid": name, "ownerReferences": of_set});
+            pod(&meta, &json!({"nodeName": "n"}), "Running")
+        };
+        vec![
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "uid": "u-web"}, "spec": spec(5)}),
+            json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web-5d4", "uid": "u-set",
+                "ownerReferences": owner("Deployment", "web", "u-web")}, "spec": spec(4)}),
+            there("web-5d4-a"),
+            there("web-5d4-b"),
+        ]
+    }
+
+    fn pods_by_job(work: &Work) -> Vec<(&str, u32)> {
+        work.jobs.iter().map(|job| (job.name.as_str(), job.pods)).collect()
+    }
+
+    #[test]
+    fn controllers_of_a_replay_have_the_pods_that_they_lack_as_in_a_plan() {
+        let work = work(&list(&half_there())).unwrap();
+        let expected = [("web", 1), ("web-5d4", 2), ("web-5d4-a", 1), ("web-5d4-b", 1)];
+        assert_eq!(pods_by_job(&work), expected);
+        assert!(work.notes[0].starts_with("pods that start at the beginning: 5;"), "{:?}", work.notes);
+    }
+
+    #[test]
+    fn autoscalers_and_quotas_decide_in_a_replay_as_in_a_plan() {
+        let mut items = half_there();
+        items.push(json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "s"},
+            "spec": {"minReplicas": 1, "maxReplicas": 1,
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}}));
+        let scaled = work(&list(&items)).unwrap();
+        assert_eq!(pods_by_job(&scaled).len(), 1, "{:?}", pods_by_job(&scaled));
+        let mut items = half_there();
+        items.push(json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"},
+            "spec": {"hard": {"pods": "3"}}}));
+        let limited = work(&list(&items)).unwrap();
+        let pods: u32 = limited.jobs.iter().map(|job| job.pods).sum();
+        assert_eq!(pods, 3, "two that are there and one more: {:?}", limited.notes);
     }
 
     #[test]

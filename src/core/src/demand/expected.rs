@@ -14,7 +14,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::demand::copied_volumes::copied;
-use crate::demand::units::{Unit, UnusedQuota, families, quotas};
+use crate::demand::units::{Unit, UnusedQuotas, families};
 use crate::model::{Claim, OwnerKey, Pod, PodKey, PodPhase, Snapshot, Uid, Workload};
 
 /// The time after which a controller that has created no further pod is not expected to create more. Quotas, webhooks and errors
@@ -58,7 +58,7 @@ pub fn expected(snapshot: &Snapshot, now: Timestamp) -> Vec<ExpectedPods<'_>> {
     let owns = |workload: &Workload| owners.contains(&workload.uid);
     let families = families(snapshot, owns, |unit| unit.controllers.iter().any(|workload| owns(workload)));
     let owned = owned_by(snapshot, &uids(&families));
-    let mut left = quotas(snapshot);
+    let mut left = UnusedQuotas::of(snapshot);
     let mut room = Room::default();
     let mut all = Vec::new();
     for family in &families {
@@ -95,7 +95,7 @@ fn of_family<'a>(
     snapshot: &Snapshot,
     family: &[Unit<'a>],
     owned: &BTreeMap<&'a Uid, Vec<&'a Pod>>,
-    (left, room): (&mut UnusedQuota<'a>, &mut Room<'a>),
+    (left, room): (&mut UnusedQuotas<'a>, &mut Room<'a>),
     now: Timestamp,
 ) -> Vec<ExpectedPods<'a>> {
     let pods_of = |unit: &Unit<'a>| -> Vec<&'a Pod> {
@@ -121,7 +121,7 @@ fn of_family<'a>(
         let tried = pods.iter().find(|pod| is_stuck(pod) && can_be(pod, of_set));
         let template = || unit.part.map(|part| &part.example).filter(|example| can_be(example, false));
         let Some(example) = tried.copied().or_else(template) else { continue };
-        let lacking = within(left, example, wanted);
+        let lacking = left.take(example, wanted);
         let missing = room.take(example.key.namespace(), lacking);
         let untried = pods.iter().any(|pod| pod.phase == PodPhase::Waiting);
         let stopped = unit.part.is_none() && unit.controllers.iter().all(|workload| workload.wanted == 0);
@@ -133,24 +133,6 @@ fn of_family<'a>(
         }
     }
     all
-}
-
-/// Returns the number of pods like this, at most `wanted`, that the namespace's quotas admit. Their requests are subtracted from
-/// `left`.
-fn within<'a>(left: &mut UnusedQuota<'a>, pod: &'a Pod, wanted: u64) -> u64 {
-    let namespace = pod.key.namespace();
-    let requests = || pod.spec.requests.iter().filter(|(_, amount)| *amount > 0);
-    let lets_in = |(name, amount): (&'a _, u64)| {
-        let name: &poolwright_catalog::ResourceName = name;
-        Some(left.get(&(namespace, name.as_str()))? / amount)
-    };
-    let missing = requests().filter_map(lets_in).min().unwrap_or(u64::MAX).min(wanted);
-    for (name, amount) in requests() {
-        if let Some(rest) = left.get_mut(&(namespace, name.as_str())) {
-            *rest = rest.saturating_sub(amount.saturating_mul(missing));
-        }
-    }
-    missing
 }
 
 /// Returns the unfinished workload pods of these controllers that are not being deleted.

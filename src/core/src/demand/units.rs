@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::model::{Gang, GangPart, ObjectKey, OwnerKey, Snapshot, Uid, Workload};
+use poolwright_catalog::{ResourceList, ResourceName};
+
+use crate::model::{Gang, GangPart, ObjectKey, OwnerKey, Pod, QuotaScopes, Snapshot, Uid, Workload};
 
 /// Controllers that create pods from one template: one Job, ReplicaSet or StatefulSet, or the controllers of one part of a
 /// gang.
@@ -64,17 +66,58 @@ pub(crate) fn families<'a>(
     families
 }
 
-/// The unused part of quotas, by namespace and resource.
-pub(crate) type UnusedQuota<'a> = BTreeMap<(&'a str, &'a str), u64>;
+/// The unused part of a quota.
+pub(crate) struct UnusedQuota<'a> {
+    scopes: &'a QuotaScopes,
+    /// By resource.
+    left: BTreeMap<&'a str, u64>,
+}
 
-/// Returns the unused part of the quotas of all namespaces. If several quotas limit one resource, the smallest part counts.
-pub(crate) fn quotas(snapshot: &Snapshot) -> UnusedQuota<'_> {
-    let mut all = UnusedQuota::new();
-    for quota in snapshot.quotas.values() {
-        for (resource, left) in &quota.left {
-            let known = all.entry((quota.key.namespace.as_str(), resource.as_str())).or_insert(*left);
-            *known = (*known).min(*left);
+impl UnusedQuota<'_> {
+    /// Returns whether it counts pods like this.
+    fn counts(&self, pod: &Pod) -> bool {
+        self.scopes.match_pod(&pod.scopes)
+    }
+
+    /// Returns how many pods with these requests it still allows.
+    fn pods(&self, requests: &ResourceList) -> u64 {
+        let of = |(name, amount): (&ResourceName, u64)| Some(self.left.get(name.as_str())? / amount);
+        requests.iter().filter(|(_, amount)| *amount > 0).filter_map(of).min().unwrap_or(u64::MAX)
+    }
+
+    fn take(&mut self, requests: &ResourceList, pods: u64) {
+        for (name, amount) in requests.iter() {
+            if let Some(rest) = self.left.get_mut(name.as_str()) {
+                *rest = rest.saturating_sub(amount.saturating_mul(pods));
+            }
         }
     }
-    all
+}
+
+/// The unused parts of all quotas, by namespace.
+pub(crate) struct UnusedQuotas<'a>(BTreeMap<&'a str, Vec<UnusedQuota<'a>>>);
+
+impl<'a> UnusedQuotas<'a> {
+    pub fn of(snapshot: &'a Snapshot) -> Self {
+        let mut all: BTreeMap<&str, Vec<UnusedQuota<'_>>> = BTreeMap::new();
+        for quota in snapshot.quotas.values() {
+            let left = quota.left.iter().map(|(resource, left)| (resource.as_str(), *left)).collect();
+            let unused = UnusedQuota { scopes: &quota.scopes, left };
+            all.entry(quota.key.namespace.as_str()).or_default().push(unused);
+        }
+        Self(all)
+    }
+
+    /// Returns the number of pods like this, at most `wanted`, that the quotas of its namespace allow, and counts them. Each quota
+    /// counts only the pods that meet its scopes.
+    pub fn take(&mut self, pod: &Pod, wanted: u64) -> u64 {
+        let Some(quotas) = self.0.get_mut(pod.key.namespace()) else { return wanted };
+        let requests = &pod.spec.requests;
+        let counting = quotas.iter().filter(|quota| quota.counts(pod));
+        let pods = counting.map(|quota| quota.pods(requests)).min().unwrap_or(u64::MAX).min(wanted);
+        for quota in quotas.iter_mut().filter(|quota| quota.counts(pod)) {
+            quota.take(requests, pods);
+        }
+        pods
+    }
 }

@@ -77,7 +77,7 @@ pub use crate::model::pods::{Beside, Count, OnNode, PodTraits, Pods};
 pub use crate::model::pool::{Pool, PoolLimits, PoolProblem};
 pub use crate::model::preferences::{Preferences, Weighted};
 pub use crate::model::profile::{EnforcedAffinity, Profile, Profiles, Service};
-pub use crate::model::quota::Quota;
+pub use crate::model::quota::{PodScopes, Quota, QuotaScope, QuotaScopes};
 pub use crate::model::reclaims::Reclaims;
 pub use crate::model::retirement::{PricesElsewhere, Retirement, Retirements, about};
 pub use crate::model::rules::{NodeSelectorTerm, Operator, Requirement, Toleration, TolerationMatch};

@@ -14,6 +14,7 @@ use crate::model::pod_affinity::{HostPort, PodAffinityTerm, TopologySpreadConstr
 use crate::model::pod_key::{ObjectKey, PodKey};
 use crate::model::preferences::Preferences;
 use crate::model::profile::EnforcedAffinity;
+use crate::model::quota::PodScopes;
 use crate::model::rules::{NodeSelectorTerm, Toleration};
 use crate::model::volumes::PodVolume;
 
@@ -92,6 +93,9 @@ pub struct Pod {
     pub ending: Ending,
     /// What is known about its duration.
     pub duration: PodDuration,
+    /// What the scopes of ResourceQuotas ask of it.
+    #[serde(default)]
+    pub scopes: PodScopes,
 }
 
 /// The settings for the termination of a pod when its node is drained.
@@ -146,6 +150,7 @@ impl Pod {
             created: Timestamp::UNIX_EPOCH,
             ending: Ending::default(),
             duration: PodDuration::default(),
+            scopes: PodScopes::default(),
         }
     }
 

@@ -64,6 +64,10 @@ pub struct VolumeClaim {
     pub ephemeral_for: Option<Uid>,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// For a claim of files that a ResourceQuota does not allow: the quota, and what it allows no more of. A claim of a cluster has
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_quota: Option<String>,
 }
 
 /// A PersistentVolume.
@@ -113,6 +117,14 @@ pub struct StorageClass {
     pub allowed: Option<Vec<NodeSelectorTerm>>,
     /// Its creation time, if it is the default class.
     pub default_since: Option<Timestamp>,
+}
+
+impl StorageClass {
+    /// Returns the class of claims that name none. If several classes are the default, the newest counts, as in admission.
+    pub fn default_of<'a>(classes: impl Iterator<Item = &'a Self>) -> Option<&'a Self> {
+        let defaults = classes.filter(|class| class.default_since.is_some());
+        defaults.max_by(|a, b| (a.default_since, &b.name).cmp(&(b.default_since, &a.name)))
+    }
 }
 
 /// Volume limits of a node (a CSINode).

@@ -201,6 +201,7 @@ fn a_node_that_waits_for_pods_to_come_is_not_empty_until_they_are_not_believed_i
 fn a_quota_that_lets_no_more_in_buys_nothing_for_what_it_keeps_out() {
     let quota = |left: [(&str, u64); 2]| Quota {
         key: object_key("quota"),
+        scopes: QuotaScopes::default(),
         left: left.into_iter().map(|(resource, left)| (resource.to_owned(), left)).collect(),
     };
     let of = |quota: Quota| {
@@ -211,4 +212,51 @@ fn a_quota_that_lets_no_more_in_buys_nothing_for_what_it_keeps_out() {
     assert_eq!(of(quota([("pods", 0), ("cpu", 1_000_000)])), 1, "the pod that is there");
     assert_eq!(of(quota([("pods", 9), ("cpu", 29_999)])), 3);
     assert_eq!(of(quota([("pods", 9), ("example.com/other", 0)])), 4);
+}
+
+#[test]
+fn a_quota_with_scopes_keeps_out_only_the_pods_that_it_counts() {
+    let classes =
+        |names: &[&str]| -> BTreeSet<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+    let of = |scopes: Vec<QuotaScope>, pod: PodScopes| {
+        let left = [("pods".to_owned(), 0)].into();
+        let quota = Quota { key: object_key("quota"), scopes: QuotaScopes(scopes), left };
+        let stuck = Pod { scopes: pod, ..member("train-0", 0) };
+        let mut snapshot = with(gang(1, 4), [stuck]);
+        snapshot.quotas.insert(quota.key.clone(), quota.into());
+        names(&planned(&snapshot)).len()
+    };
+    let plain = PodScopes::default;
+    let ending = || PodScopes { terminating: true, ..PodScopes::default() };
+    assert_eq!(
+        (of(vec![QuotaScope::Terminating], plain()), of(vec![QuotaScope::Terminating], ending())),
+        (4, 1)
+    );
+    let both = || vec![QuotaScope::NotTerminating, QuotaScope::BestEffort];
+    assert_eq!(of(both(), plain()), 4, "it meets one of two scopes");
+    assert_eq!(of(both(), PodScopes { best_effort: true, ..plain() }), 1);
+    let high = || PodScopes { priority_class: Some("high".into()), ..plain() };
+    let by_class = |condition: Operator| vec![QuotaScope::PriorityClass(condition)];
+    assert_eq!(of(by_class(Operator::In(classes(&["high"]))), high()), 1);
+    assert_eq!(of(by_class(Operator::In(classes(&["low"]))), high()), 4);
+    assert_eq!(of(by_class(Operator::NotIn(classes(&["high"]))), plain()), 1, "no class is none of these");
+    assert_eq!(
+        of(vec![QuotaScope::VolumeAttributesClass(Operator::Exists)], plain()),
+        4,
+        "it is about claims"
+    );
+}
+
+#[test]
+fn of_two_quotas_each_counts_its_own_pods() {
+    let mut snapshot = gang(1, 4);
+    let quota = |name: &str, scopes: Vec<QuotaScope>, pods: u64| Quota {
+        key: object_key(name),
+        scopes: QuotaScopes(scopes),
+        left: [("pods".to_owned(), pods)].into(),
+    };
+    for one in [quota("ending", vec![QuotaScope::Terminating], 0), quota("all", Vec::new(), 2)] {
+        snapshot.quotas.insert(one.key.clone(), one.into());
+    }
+    assert_eq!(names(&planned(&snapshot)).len(), 1 + 2);
 }

@@ -17,6 +17,7 @@ fn claim(name: &str) -> VolumeClaim {
         selector: vec![],
         ephemeral_for: None,
         deleting: false,
+        over_quota: None,
     }
 }
 

@@ -119,7 +119,8 @@ fn nothing_is_expected_of_a_gang_that_finds_nodes_or_has_made_nothing_for_a_whil
 fn the_parts_of_a_gang_share_what_a_quota_lets_in() {
     let parts = vec![part("leader", 1, 1), part("workers", 1, 3), part("others", 1, 3)];
     let mut snapshot = with_jobs(parts, &[job("set-leader-0", 1)]);
-    let quota = Quota { key: object_key("quota"), left: [("pods".to_owned(), 4)].into() };
+    let left = [("pods".to_owned(), 4)].into();
+    let quota = Quota { key: object_key("quota"), scopes: QuotaScopes::default(), left };
     snapshot.quotas.insert(quota.key.clone(), quota.into());
     assert_eq!(names(&planned(&snapshot)).len(), 1 + 4);
 }

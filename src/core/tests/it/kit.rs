@@ -167,6 +167,7 @@ pub fn pod(name: &str, requests: ResourceList) -> Pod {
         created: at(0),
         ending: Ending::default(),
         duration: PodDuration::default(),
+        scopes: PodScopes::default(),
     }
 }
 

@@ -319,6 +319,7 @@ fn volumes_of_ignored_pods_do_not_delay_termination() {
         selector: vec![],
         ephemeral_for: None,
         deleting: false,
+        over_quota: None,
     };
     snapshot.volume_claims.insert(claim.key.clone(), claim.into());
     assert!(ends(&snapshot, 101));

@@ -41,6 +41,7 @@ fn claim(name: &str, class: &str) -> VolumeClaim {
         selector: vec![],
         ephemeral_for: None,
         deleting: false,
+        over_quota: None,
     }
 }
 
@@ -280,6 +281,20 @@ fn an_ephemeral_volume_is_waited_for_and_must_be_the_pods_own() {
     let made = VolumeClaim { ephemeral_for: Some(own.uid), ..claim("p-scratch", "gp3") };
     assert_eq!(zones(&planned(&with(snapshot.clone(), [made]))), ["b: p"]);
     assert_eq!(left(&planned(&with(snapshot, [claim("p-scratch", "gp3")]))).0, "VolumeUnusable");
+}
+
+#[test]
+fn a_claim_that_a_quota_does_not_allow_keeps_its_pod_from_a_node() {
+    let over_quota = Some("ResourceQuota `team` allows no more requests.storage".to_owned());
+    let refused = VolumeClaim { over_quota, ..claim("data", "gp3") };
+    let snapshot = with(with(with(shop(), [wants("p", "data")]), [class("gp3")]), [refused]);
+    assert_eq!(
+        left(&planned(&snapshot)),
+        (
+            "VolumeUnusable",
+            "uses PersistentVolumeClaim `data`, which cannot be created, because ResourceQuota `team` allows no more requests.storage; raise the quota"
+        )
+    );
 }
 
 fn takes(node: &str, limit: u64) -> NodeDrivers {

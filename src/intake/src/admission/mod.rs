@@ -7,9 +7,9 @@ mod limit_range;
 mod namespace;
 mod priority;
 mod quota;
-mod quota_scope;
 mod resources;
 mod runtime_class;
+mod usage;
 
 use std::collections::BTreeMap;
 
@@ -30,8 +30,9 @@ use limit_range::LimitRange;
 use namespace::NamespaceDefaults;
 pub(crate) use priority::built_in;
 use quota::QuotaDemands;
-pub(crate) use quota::{Charge, Quotas};
+pub(crate) use quota::{OverQuota, Quotas};
 use resources::DefaultLimits;
+pub(crate) use usage::Usage;
 
 /// The objects that admission follows.
 #[derive(Default)]

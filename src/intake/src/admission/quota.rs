@@ -1,16 +1,17 @@
-//! ResourceQuotas: how many new pods a namespace may still have (admission plugin `ResourceQuota`).
+//! ResourceQuotas: which new objects a namespace may still have (admission plugin `ResourceQuota`).
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use k8s_openapi::api::core::v1::{self as k8s, PodSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use poolwright_api::FieldProblem;
-use poolwright_catalog::ResourceList;
+use poolwright_core::QuotaScopes;
 
-use super::quota_scope::{self, Scopes};
+use super::usage::Usage;
 use crate::error::{IntakeError, OfObject, object_name};
-use crate::quota::{LIMITS, left, of_pods};
-use crate::requests::{limits, requests};
+use crate::quota::{Entry, LIMITS, REQUESTS, Reading, STORAGE_CLASS, entries, reading};
+use crate::quota_scope::{self, scopes};
 
 /// The quotas of the manifests, and how much of each is left.
 #[derive(Default)]
@@ -22,46 +23,34 @@ pub(crate) struct Quotas {
 struct Quota {
     namespace: String,
     name: String,
-    scopes: Scopes,
-    /// By resource; entries of `limits.*` keep their prefix.
-    left: BTreeMap<String, u64>,
-    /// Whether it says what is in use.
-    is_counted: bool,
+    scopes: QuotaScopes,
+    /// The entries that an API server enforces.
+    entries: BTreeMap<String, Entry>,
 }
 
 impl Quota {
-    fn counts(&self, pod: &Charge) -> bool {
-        self.namespace == pod.namespace && self.scopes.match_pod(&pod.namespace, &pod.spec)
+    fn counts(&self, usage: &Usage) -> bool {
+        self.namespace == usage.namespace && usage.is_in(&self.scopes)
     }
 
-    fn take(&mut self, pod: &Charge) {
-        for (name, left) in &mut self.left {
-            *left = left.saturating_sub(pod.uses(name));
-        }
+    /// Returns the entry that does not allow the object, if there is one.
+    fn lacks(&self, usage: &Usage) -> Option<&str> {
+        let mut entries = self.entries.iter();
+        let over = entries.find(|(name, entry)| usage.of_entry(name) > entry.left);
+        over.map(|(name, _)| name.as_str())
     }
 }
 
-/// What quotas count of one pod.
-#[derive(Debug)]
-pub(crate) struct Charge {
-    namespace: String,
-    requests: ResourceList,
-    limits: ResourceList,
-    spec: PodSpec,
+/// Why an object cannot be created: the quota, and the entry that allows no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OverQuota {
+    quota: String,
+    entry: String,
 }
 
-impl Charge {
-    /// Errors: a quantity that cannot be read. `path` is the path of the spec.
-    pub fn of(path: &str, namespace: Option<&str>, spec: &PodSpec) -> Result<Self, FieldProblem> {
-        let (requests, limits) = (requests(path, spec, None)?, limits(path, spec)?);
-        Ok(Self { namespace: super::namespace_of(namespace), requests, limits, spec: spec.clone() })
-    }
-
-    fn uses(&self, resource: &str) -> u64 {
-        match resource.strip_prefix(LIMITS) {
-            Some(limited) => self.limits.get(limited),
-            None => self.requests.get(resource),
-        }
+impl fmt::Display for OverQuota {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ResourceQuota `{}` allows no more {}", self.quota, self.entry)
     }
 }
 
@@ -71,7 +60,7 @@ impl Quotas {
     /// Errors: a quantity or, in a quota that no API server has stored, a scope that an API server would
     /// refuse.
     pub fn add(&mut self, from: &k8s::ResourceQuota) -> Result<Vec<String>, IntakeError> {
-        let left = left(from, counted)?;
+        let mut entries = entries(from)?;
         let mut notes = Vec::new();
         for (at, scope) in from.spec.iter().flat_map(quota_scope::unknown) {
             if super::is_new(&from.metadata) {
@@ -81,84 +70,91 @@ impl Quotas {
             }
             notes.push(format!("{at}: the scope `{scope}` is not known, so the quota counts no pods"));
         }
-        notes.extend(unread(from));
+        notes.extend(unread(entries.keys().map(String::as_str)));
+        entries.retain(|key, _| reading(key) == Reading::Enforced);
         self.all.push(Quota {
             namespace: super::namespace_of(from.metadata.namespace.as_deref()),
             name: from.metadata.name.clone().unwrap_or_default(),
-            scopes: from.spec.as_ref().map(Scopes::of).unwrap_or_default(),
-            left,
-            is_counted: from.status.as_ref().is_some_and(|status| status.used.is_some()),
+            scopes: from.spec.as_ref().map(scopes).unwrap_or_default(),
+            entries,
         });
         Ok(notes)
     }
 
-    /// Returns whether a quota of a namespace does not say what is in use, so that its stored pods must be counted.
-    pub fn counts_pods_of(&self, namespace: &str) -> bool {
-        self.all.iter().any(|quota| !quota.is_counted && quota.namespace == namespace)
+    /// Returns whether a namespace has a quota.
+    pub fn limit(&self, namespace: &str) -> bool {
+        self.all.iter().any(|quota| quota.namespace == namespace)
     }
 
-    /// Counts a stored pod to the quotas that do not say what is in use.
-    pub fn count(&mut self, pod: &Charge) {
-        for quota in self.all.iter_mut().filter(|quota| !quota.is_counted && quota.counts(pod)) {
-            quota.take(pod);
+    /// Returns whether a namespace has a quota for one StorageClass.
+    pub fn limit_a_class(&self, namespace: &str) -> bool {
+        let mut theirs = self.all.iter().filter(|quota| quota.namespace == namespace);
+        theirs.any(|quota| quota.entries.keys().any(|key| key.contains(STORAGE_CLASS)))
+    }
+
+    /// Returns whether a quota of a namespace does not say what is in use, so that its stored objects must be counted.
+    pub fn count_stored_of(&self, namespace: &str) -> bool {
+        let mut theirs = self.all.iter().filter(|quota| quota.namespace == namespace);
+        theirs.any(|quota| quota.entries.values().any(|entry| !entry.is_counted))
+    }
+
+    /// Counts a stored object to the entries that do not say what is in use.
+    pub fn count(&mut self, stored: &Usage) {
+        for quota in self.all.iter_mut().filter(|quota| quota.counts(stored)) {
+            for (name, entry) in quota.entries.iter_mut().filter(|(_, entry)| !entry.is_counted) {
+                entry.left = entry.left.saturating_sub(stored.of_entry(name));
+            }
         }
     }
 
-    /// Removes the pods that the quotas of their namespace do not allow, and counts the others. Returns a note if there are any.
-    pub fn hold_back<T>(&mut self, pods: &mut Vec<T>, charge: impl Fn(&T) -> &Charge) -> Option<String> {
-        let before = pods.len();
-        let mut why: BTreeMap<String, String> = BTreeMap::new();
-        pods.retain(|pod| {
-            let pod = charge(pod);
-            let theirs = self.all.iter_mut().filter(|quota| quota.counts(pod)).collect::<Vec<_>>();
-            let over = theirs.iter().find_map(|quota| {
-                let mut left = quota.left.iter();
-                left.find(|(name, left)| pod.uses(name) > **left)
-                    .map(|(name, _)| (quota.name.clone(), name.clone()))
-            });
-            if let Some((quota, resource)) = over {
-                why.entry(quota).or_insert(resource);
-                return false;
-            }
-            for quota in theirs {
-                quota.take(pod);
-            }
-            true
+    /// Counts a new object, or says why it cannot be created.
+    pub fn admit(&mut self, new: &Usage) -> Result<(), OverQuota> {
+        let over = self.all.iter().filter(|quota| quota.counts(new)).find_map(|quota| {
+            let entry = quota.lacks(new)?.to_owned();
+            Some(OverQuota { quota: quota.name.clone(), entry })
         });
-        let (name, resource) = why.into_iter().next()?;
-        let held = before - pods.len();
-        Some(format!(
-            "{held} of its {before} pods cannot be created and are not planned, because ResourceQuota `{name}` allows no more {resource}; raise the quota to plan them"
-        ))
+        if let Some(over) = over {
+            return Err(over);
+        }
+        for quota in self.all.iter_mut().filter(|quota| quota.counts(new)) {
+            for (name, entry) in &mut quota.entries {
+                entry.left = entry.left.saturating_sub(new.of_entry(name));
+            }
+        }
+        Ok(())
     }
 }
 
-/// Returns the name under which an entry of a quota counts; `None` if it is not read.
-fn counted(key: &str) -> Option<&str> {
-    if key.starts_with(LIMITS) { Some(key) } else { of_pods(key) }
-}
-
-/// Returns a note that names the entries of a quota that are not read, because they are not about what pods
-/// request or limit.
-fn unread(from: &k8s::ResourceQuota) -> Option<String> {
-    let written = from.spec.as_ref().and_then(|spec| spec.hard.as_ref());
-    let stored = from.status.as_ref().and_then(|status| status.hard.as_ref());
-    let keys = written.or(stored).into_iter().flatten().map(|(key, _)| key);
-    let unread: Vec<String> =
-        keys.filter(|key| counted(key).is_none()).map(|key| format!("`{key}`")).collect();
-    let (are, they) = match unread.len() {
-        0 => return None,
-        1 => ("is", "it"),
-        _ => ("are", "they"),
+/// Returns notes that name the entries of a quota that are not enforced here.
+fn unread<'a>(keys: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
+    let mut notes = Vec::new();
+    let unread = keys.clone().filter(|key| reading(key) == Reading::NotRead);
+    let unread: Vec<String> = unread.map(|key| format!("`{key}`")).collect();
+    let words = match unread.len() {
+        0 => None,
+        1 => Some(("is", "it")),
+        _ => Some(("are", "they")),
     };
-    Some(format!("{} {are} not read, so objects that {they} would refuse are planned", unread.join(", ")))
+    notes.extend(words.map(|(are, they)| {
+        format!("{} {are} not read, so objects that {they} would refuse are planned", unread.join(", "))
+    }));
+    for key in keys.filter(|key| reading(key) == Reading::Ineffective) {
+        let own = key.strip_prefix(LIMITS).unwrap_or(key);
+        let next = if own.contains('/') && !own.starts_with(REQUESTS) {
+            format!("write `{REQUESTS}{own}`")
+        } else {
+            "correct its name".to_owned()
+        };
+        notes.push(format!("`{key}` limits nothing in an API server; {next}"));
+    }
+    notes
 }
 
 /// What a quota demands of each container: an API server refuses a pod that does not state what the quota limits.
 pub(super) struct QuotaDemands {
     pub namespace: String,
     name: String,
-    scopes: Scopes,
+    scopes: QuotaScopes,
     /// Keys such as `requests.cpu`.
     keys: Vec<&'static str>,
 }
@@ -173,7 +169,7 @@ impl QuotaDemands {
         let keys: Vec<&str> = keys.collect();
         let namespace = super::namespace_of(from.metadata.namespace.as_deref());
         let name = from.metadata.name.clone().unwrap_or_default();
-        (!keys.is_empty()).then(|| Self { namespace, name, scopes: Scopes::of(spec), keys })
+        (!keys.is_empty()).then(|| Self { namespace, name, scopes: scopes(spec), keys })
     }
 
     /// Returns a problem for each container that does not state what the quota limits.
@@ -182,7 +178,7 @@ impl QuotaDemands {
         let lists =
             [("containers", Some(&spec.containers)), ("initContainers", spec.init_containers.as_ref())];
         let mut problems = Vec::new();
-        if !self.scopes.match_pod(&self.namespace, spec) {
+        if !self.scopes.match_pod(&quota_scope::of_pod(spec)) {
             return problems;
         }
         for key in &self.keys {
@@ -230,19 +226,24 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_are_not_read_are_named_together() {
+    fn entries_that_are_not_enforced_are_named() {
         let of = |hard: Value| notes(json!({"metadata": {"name": "team"}, "spec": {"hard": hard}}));
         assert_eq!(
-            of(json!({"requests.storage": "1Ti", "count/jobs.batch": "2", "pods": "9", "limits.cpu": "4"})),
+            of(json!({"resourcequotas": "1", "count/limitranges": "2", "pods": "9", "limits.cpu": "4"})),
             [
-                "`count/jobs.batch`, `requests.storage` are not read, so objects that they would refuse are planned"
+                "`count/limitranges`, `resourcequotas` are not read, so objects that they would refuse are planned"
             ]
         );
         assert_eq!(
-            of(json!({"services": "1"})),
-            ["`services` is not read, so objects that it would refuse are planned"]
+            of(json!({"nvidia.com/gpu": "1", "limits.nvidia.com/gpu": "1", "gpus": "1"})),
+            [
+                "`gpus` limits nothing in an API server; correct its name",
+                "`limits.nvidia.com/gpu` limits nothing in an API server; write `requests.nvidia.com/gpu`",
+                "`nvidia.com/gpu` limits nothing in an API server; write `requests.nvidia.com/gpu`",
+            ]
         );
-        let read = json!({"count/pods": "2", "requests.nvidia.com/gpu": "8", "memory": "1Gi"});
+        let read = json!({"count/pods": "2", "requests.nvidia.com/gpu": "8", "memory": "1Gi",
+            "requests.storage": "1Ti", "count/jobs.batch": "2", "services": "1"});
         assert_eq!(of(read), [""; 0]);
     }
 

@@ -4,6 +4,7 @@ use poolwright_api::FieldProblem;
 use serde_json::{Value, json};
 
 use super::objects::{Object, group, meta};
+use super::scale_down::{replicas_of_only_set, scale_down};
 use crate::error::{IntakeError, OfObject};
 
 /// The kinds that have as many pods, or groups of pods, as `spec.replicas` says.
@@ -20,7 +21,7 @@ const SCALED: [&str; 8] = [
 
 /// Gives the targets of autoscalers the replicas that these would give them at once. Returns notes, and the problems of
 /// autoscalers that an API server has not stored yet.
-pub(super) fn scale(objects: &mut [Object]) -> (Vec<String>, Vec<IntakeError>) {
+pub(super) fn scale(objects: &mut Vec<Object>) -> (Vec<String>, Vec<IntakeError>) {
     let scales = |object: &&Object| {
         object.kind == "HorizontalPodAutoscaler" && group(&object.api_version) == "autoscaling"
     };
@@ -46,7 +47,7 @@ pub(super) fn scale(objects: &mut [Object]) -> (Vec<String>, Vec<IntakeError>) {
 }
 
 /// Gives the target of one autoscaler its replicas. Returns a note.
-fn apply(autoscaler: &Object, objects: &mut [Object]) -> Result<Option<String>, Vec<FieldProblem>> {
+fn apply(autoscaler: &Object, objects: &mut Vec<Object>) -> Result<Option<String>, Vec<FieldProblem>> {
     let spec = &autoscaler.value["spec"];
     let (least, most) = bounds(spec)?;
     let target = |field: &str| spec["scaleTargetRef"][field].as_str().unwrap_or_default();
@@ -55,12 +56,13 @@ fn apply(autoscaler: &Object, objects: &mut [Object]) -> Result<Option<String>, 
         return Ok(Some("it names no target (spec.scaleTargetRef), so it does not count".to_owned()));
     }
     let namespace = autoscaler.namespace();
-    let found = objects.iter_mut().find(|object| {
+    let is_target = |object: &Object| {
         object.kind == kind && meta(&object.value, "name") == Some(own) && object.namespace() == namespace
-    });
-    let Some(found) = found else {
+    };
+    let Some(at) = objects.iter().position(is_target) else {
         return Ok(Some(format!("its target {kind} `{own}` is not in the files, so it does not count")));
     };
+    let found = &mut objects[at];
     if !SCALED.contains(&kind) || !found.is_read() || !found.value["spec"].is_object() {
         return Ok(Some(format!(
             "minReplicas ({least}) is not applied to {kind} `{own}`, whose number of pods is not read from spec.replicas"
@@ -76,8 +78,15 @@ fn apply(autoscaler: &Object, objects: &mut [Object]) -> Result<Option<String>, 
     if counted != replicas {
         found.value["spec"]["replicas"] = json!(counted);
     }
-    let more = if counted < replicas {
-        format!(" instead of {replicas}, because maxReplicas allows no more")
+    let stands = replicas.max(replicas_of_only_set(objects, at));
+    let deleted = if stands > most { scale_down(objects, at, most) } else { 0 };
+    let more = if stands > most {
+        let deleted = match deleted {
+            0 => String::new(),
+            1 => "; one of its pods would be deleted and does not count".to_owned(),
+            more => format!("; {more} of its pods would be deleted and do not count"),
+        };
+        format!(" instead of {stands}, because maxReplicas allows no more{deleted}")
     } else if counted < most && most < u64::MAX {
         format!("; it may have up to {most}, which are not planned")
     } else {

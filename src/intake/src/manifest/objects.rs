@@ -11,6 +11,9 @@ use serde_json::{Map, Value};
 use super::kinds::KINDS;
 use crate::error::{IntakeError, OfObject, object_name};
 
+/// The annotation of a Deployment and its ReplicaSets with their number in its history.
+pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
+
 /// The documents of a text; empty ones are skipped.
 pub(crate) fn documents(text: &str) -> Result<Vec<Value>, FieldProblem> {
     // JSON is YAML, but a JSON parser is many times faster, and large lists are usually JSON.
@@ -52,6 +55,8 @@ pub(super) struct Object {
     pub kind: String,
     pub api_version: String,
     pub value: Value,
+    /// The stored object of the same name, if this one is written and counts instead.
+    pub replaced: Option<Value>,
 }
 
 /// Splits lists into their objects.
@@ -95,7 +100,8 @@ pub(super) fn flatten(
                 !(["uid", "resourceVersion"].contains(&field.as_str()) && *value == "")
             });
         }
-        into.push(Object { file: String::new(), place: place.to_owned(), kind, api_version, value });
+        let (file, place) = (String::new(), place.to_owned());
+        into.push(Object { file, place, kind, api_version, value, replaced: None });
         return;
     };
     let items = fields.get_mut("items").map(Value::take);
@@ -135,18 +141,27 @@ impl Object {
     }
 
     pub(super) fn name(&self) -> String {
-        let is_listed = KINDS.iter().all(|(kind, _, namespaced)| *kind != self.kind || *namespaced);
-        let namespaced = is_listed && !self.is_node_class();
-        let namespace = meta(&self.value, "namespace").or(namespaced.then_some("default"));
+        let namespace = meta(&self.value, "namespace").or(self.is_namespaced().then_some("default"));
         match meta(&self.value, "name").or_else(|| meta(&self.value, "generateName")) {
             Some(name) => object_name(&self.kind, namespace, Some(name)),
             None => format!("{} ({})", self.kind, self.place),
         }
     }
 
+    /// Returns whether it has a namespace. Unknown kinds count as such.
+    pub(super) fn is_namespaced(&self) -> bool {
+        let is_listed = KINDS.iter().all(|(kind, _, namespaced)| *kind != self.kind || *namespaced);
+        is_listed && !self.is_node_class()
+    }
+
     /// Returns whether an API server has stored the object: it then has a UID and a version.
     pub(super) fn is_stored(&self) -> bool {
         meta(&self.value, "uid").or(meta(&self.value, "resourceVersion")).is_some()
+    }
+
+    /// Returns whether no API server has an object of this name, as far as the files show.
+    pub(super) fn is_new(&self) -> bool {
+        !self.is_stored() && self.replaced.is_none()
     }
 
     /// Its namespace, or `default`.
@@ -226,6 +241,7 @@ pub(super) fn once(objects: &mut Vec<Object>) -> (Vec<String>, Vec<IntakeError>)
             let other =
                 if object.is_stored() == takes_stored { std::mem::replace(known, object) } else { object };
             if !takes_stored {
+                known.replaced = Some(other.value.clone());
                 replaced.push(other);
             }
         } else if !object.is_stored() {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::{apps, core::v1 as k8s};
+use k8s_openapi::api::core::v1 as k8s;
+use k8s_openapi::api::{apps, storage::v1 as storage};
 use poolwright_api::FieldProblem;
 use poolwright_api::strict::{self, read};
-use poolwright_core::Pod;
+use poolwright_core::{Pod, StorageClass};
 use poolwright_terms::{API_VERSION, GROUP, NodeClassRef};
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,25 +14,26 @@ use serde_json::Value;
 use super::bound::Bound;
 use super::gangs::Gangs;
 use super::kinds::KINDS;
-use super::objects::{Object, group, meta};
+use super::objects::{Object, REVISION, group, meta};
 use super::{Manifest, NodeClassObject};
-use crate::admission::{Admission, Charge, Quotas};
+use crate::admission::{Admission, Quotas};
 use crate::error::{IntakeError, OfObject};
 use crate::owned::Owned;
 use crate::pod_sets;
 use crate::workload::{self, Expansion, Making};
 use crate::{budget, claim, daemonset, duration, namespace, node, pod_groups, pool, services, volumes};
 
-/// The annotation of a Deployment with the number of its newest ReplicaSet.
-const REVISION: &str = "deployment.kubernetes.io/revision";
-
 /// Facts about objects that affect other objects of the manifest.
 pub(super) struct Shared {
     pub owned: Owned,
     pub gangs: Gangs,
     pub bound: Bound,
+    pub quotas: Quotas,
+    /// The StorageClass of PersistentVolumeClaims that name none, if it is in the manifest.
+    pub default_class: Option<String>,
     admission: Admission,
-    quotas: Quotas,
+    /// The templates of ControllerRevisions, by namespace and name.
+    revisions: BTreeMap<(String, String), Value>,
     /// Runtimes of TrainJobs, by kind and name.
     runtimes: BTreeMap<(String, String), Value>,
 }
@@ -45,12 +47,20 @@ impl Shared {
             let name = meta(&object.value, "name").unwrap_or_default();
             ((object.kind.clone(), name.to_owned()), object.value.clone())
         });
+        let is_revision = |object: &&Object| object.kind == "ControllerRevision";
+        let revisions = objects.iter().filter(is_revision).map(|object| {
+            let name = meta(&object.value, "name").unwrap_or_default();
+            let template = object.value["data"]["spec"]["template"].clone();
+            ((object.namespace().to_owned(), name.to_owned()), template)
+        });
         Self {
             owned: Owned::of(objects.iter().map(|object| &object.value)),
             gangs: Gangs::default(),
             bound: Bound::default(),
-            admission: Admission::default(),
             quotas: Quotas::default(),
+            default_class: default_class(objects),
+            admission: Admission::default(),
+            revisions: revisions.collect(),
             runtimes: runtimes.collect(),
         }
     }
@@ -62,6 +72,14 @@ impl Shared {
         let is_made = self.owned.has(object.namespace(), "JobSet", own);
         self.runtimes.get(&(kind.to_owned(), name.to_owned())).filter(|_| !is_made)
     }
+}
+
+/// Returns the name of the StorageClass of PersistentVolumeClaims that name none.
+fn default_class(objects: &[Object]) -> Option<String> {
+    let classes = objects.iter().filter(|object| object.kind == "StorageClass");
+    let classes = classes.filter_map(|object| storage::StorageClass::deserialize(&object.value).ok());
+    let classes: Vec<StorageClass> = classes.map(|class| volumes::storage_class(&class)).collect();
+    StorageClass::default_of(classes.iter()).map(|class| class.name.clone())
 }
 
 impl Object {
@@ -118,21 +136,6 @@ impl Object {
         !self.is_stored() || group(&self.api_version) == GROUP
     }
 
-    /// Counts a stored pod to the quotas that do not say what is in use.
-    pub(super) fn count_to_quotas(&self, shared: &mut Shared) {
-        let ended = matches!(self.value["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
-        if self.kind != "Pod" || !self.is_stored() || ended || !shared.quotas.counts_pods_of(self.namespace())
-        {
-            return;
-        }
-        if let Ok(pod) = k8s::Pod::deserialize(&self.value)
-            && let Some(spec) = &pod.spec
-            && let Ok(charge) = Charge::of("spec", Some(self.namespace()), spec)
-        {
-            shared.quotas.count(&charge);
-        }
-    }
-
     fn read_strictly_into(
         &self,
         manifest: &mut Manifest,
@@ -154,6 +157,10 @@ impl Object {
                 let refused = self.refusals();
                 if !refused.is_empty() {
                     return Err(name(refused));
+                }
+                if let Some(over) = self.over_quota(shared) {
+                    manifest.notes.push(self.refused(&over, 0));
+                    return Ok(());
                 }
                 let owned = &shared.owned;
                 let is_shown_otherwise = owned.controls(&self.value) || owned.is_controlled(&self.value);
@@ -184,7 +191,27 @@ impl Object {
         Ok(())
     }
 
+    /// Reads the object into the manifest, unless a quota does not allow it. Its own problems are told all the same.
     fn convert_into(&self, manifest: &mut Manifest, shared: &mut Shared) -> Result<(), Vec<FieldProblem>> {
+        let Some(over) = self.over_quota(shared) else {
+            let expansion = self.convert(manifest, shared)?;
+            if let Some(expansion) = expansion {
+                self.add_pods(expansion, manifest, shared);
+            }
+            return Ok(());
+        };
+        let expansion = self.convert(&mut Manifest::default(), shared)?;
+        let pods = expansion.map_or(0, |expansion| expansion.pods.len());
+        manifest.notes.push(self.refused(&over, pods));
+        Ok(())
+    }
+
+    /// Converts the object into the manifest. Returns its pods, which are not in the manifest yet, if it makes pods.
+    fn convert(
+        &self,
+        manifest: &mut Manifest,
+        shared: &mut Shared,
+    ) -> Result<Option<Expansion>, Vec<FieldProblem>> {
         let value = &self.value;
         let admission = &shared.admission;
         let name = self.pod_name(&shared.owned);
@@ -200,7 +227,7 @@ impl Object {
             "Pod" => workload::single(value, making)?,
             "Deployment" => workload::deployment(value, making)?,
             "ReplicaSet" => workload::replica_set(value, making)?,
-            "StatefulSet" => workload::stateful_set(value, making)?,
+            "StatefulSet" => workload::stateful_set(value, self.old_template(&shared.revisions), making)?,
             "ReplicationController" => workload::replication_controller(value, making)?,
             "Job" => workload::job(value, making)?,
             "JobSet" => workload::job_set(value, making)?,
@@ -208,7 +235,7 @@ impl Object {
                 manifest
                     .nodes
                     .push(node::convert(&read::<k8s::Node>(value)?).map_err(|problem| vec![problem])?);
-                return Ok(());
+                return Ok(None);
             }
             "Namespace" => {
                 let namespace = read(value)?;
@@ -217,7 +244,7 @@ impl Object {
                 let ignored = namespace::ignored_limits(&namespace);
                 manifest.notes.extend(ignored.map(|ignored| format!("{}: ignored {ignored}", self.name())));
                 manifest.namespaces.push(namespace::namespace(&namespace));
-                return Ok(());
+                return Ok(None);
             }
             "DaemonSet" => {
                 let mut set: apps::v1::DaemonSet = read(value)?;
@@ -227,65 +254,72 @@ impl Object {
                     manifest.notes.extend(notes.iter().map(|note| format!("{}: {note}", self.name())));
                 }
                 manifest.daemonsets.push(daemonset::convert(&set).map_err(|problem| vec![problem])?);
-                return Ok(());
+                return Ok(None);
             }
             "PersistentVolumeClaim" => {
                 let from = read(value)?;
                 if !self.is_stored() {
                     admission.check_claim("spec", meta(value, "namespace"), &from)?;
                 }
-                let claim = volumes::convert_claim(&from).map_err(|problem| vec![problem])?;
+                let mut claim = volumes::convert_claim(&from).map_err(|problem| vec![problem])?;
+                manifest.notes.extend(self.admit_claim(&mut claim, shared));
                 manifest.volume_claims.push(claim);
-                return Ok(());
+                return Ok(None);
             }
             "PersistentVolume" => {
                 let volume = volumes::convert_volume(&read(value)?).map_err(|problem| vec![problem])?;
                 manifest.volumes.push(volume);
-                return Ok(());
+                return Ok(None);
             }
             "StorageClass" => {
                 manifest.storage_classes.push(volumes::storage_class(&read(value)?));
-                return Ok(());
+                return Ok(None);
             }
             "CSINode" => {
                 manifest.node_drivers.push(volumes::node_drivers(&read(value)?));
-                return Ok(());
+                return Ok(None);
             }
             "Service" => {
                 manifest.services.push(services::read_service(value)?);
-                return Ok(());
+                return Ok(None);
             }
             "PodDisruptionBudget" => {
                 let budget = budget::convert_budget(&read(value)?).map_err(|problem| vec![problem])?;
                 manifest.budgets.push(budget);
-                return Ok(());
+                return Ok(None);
             }
             "PodGroup" => {
                 let group = pod_groups::convert(&read(value)?).map_err(|problem| vec![problem])?;
                 manifest.pod_groups.push(group);
-                return Ok(());
+                return Ok(None);
             }
             "RuntimeClass" => {
                 shared.admission.add_runtime_class(read(value)?);
-                return Ok(());
+                return Ok(None);
             }
             "PriorityClass" => {
                 shared.admission.add_priority_class(read(value)?);
-                return Ok(());
+                return Ok(None);
             }
             "ResourceQuota" => {
-                let quota = read(value)?;
+                let mut quota: k8s::ResourceQuota = read(value)?;
+                // What is in use does not change when the quota does.
+                let used = self.replaced.as_ref().map(|stored| &stored["status"]["used"]);
+                if let Some(used) = used.filter(|used| used.is_object()) {
+                    let status = quota.status.get_or_insert_default();
+                    status.used = Deserialize::deserialize(used).ok();
+                }
                 shared.admission.add_quota(&quota);
                 let notes = shared
                     .quotas
                     .add(&quota)
                     .map_err(|error| vec![FieldProblem::new(error.path, error.cause, error.next_step)])?;
                 manifest.notes.extend(notes.iter().map(|note| format!("{}: {note}", self.name())));
-                return Ok(());
+                return Ok(None);
             }
             "LimitRange" => {
                 shared.admission.add_limit_range(&read(value)?).map_err(|problem| vec![problem])?;
-                return Ok(());
+                return Ok(None);
             }
             "NodePool" => {
                 let pool = read(value)?;
@@ -295,11 +329,11 @@ impl Object {
                 } else {
                     manifest.written_pools.push(value.clone());
                 }
-                return Ok(());
+                return Ok(None);
             }
             "NodeClaim" => {
                 manifest.claims.push(claim::convert(&read(value)?).map_err(|problem| vec![problem])?);
-                return Ok(());
+                return Ok(None);
             }
             _ => {
                 manifest.node_classes.push(NodeClassObject {
@@ -311,11 +345,10 @@ impl Object {
                     },
                     object: value.clone(),
                 });
-                return Ok(());
+                return Ok(None);
             }
         };
-        self.add_pods(expansion, manifest, shared);
-        Ok(())
+        Ok(Some(expansion))
     }
 
     /// Returns the beginning of the names of the pods that the object makes. Real names end in letters that nobody can know; the
@@ -361,9 +394,11 @@ impl Object {
         }
         manifest.workloads.extend(expansion.workload.take());
         let gangs = Gangs::of(&expansion);
+        let mut has_pods = false;
         if self.kind != "Pod" {
             // The output of a cluster contains both workloads and their pods.
             let had = shared.owned.take(&self.value, &mut expansion.pods);
+            has_pods = had.is_some_and(|had| had > 0);
             match (had, expansion.pods.len()) {
                 (None, 1..) if self.is_paused_before_first() => {
                     note("it is paused and has no ReplicaSet, so it makes no pods");
@@ -377,12 +412,16 @@ impl Object {
             }
         }
         let before = expansion.pods.len();
-        if self.kind != "Pod" || !self.is_stored() {
-            let held = shared.quotas.hold_back(&mut expansion.pods, |made| &made.charge);
-            if let Some(held) = held {
-                note(&held);
-            }
+        let (over, notes) = self.hold_back(&mut expansion, has_pods, shared);
+        if let Some(over) = over {
+            note(&self.held_back(&over, before - expansion.pods.len(), before));
         }
+        manifest.notes.extend(notes);
+        let mut of_origins: Vec<_> =
+            expansion.pods.iter().filter_map(|made| made.origin.note.clone()).collect();
+        of_origins.dedup();
+        manifest.notes.extend(of_origins.into_iter().map(|note| format!("{}: {note}", self.name())));
+        manifest.missing.extend(self.missing(&expansion.pods));
         let polite = expansion.pods.iter().filter(|made| made.is_polite);
         manifest.polite.extend(polite.map(|made| made.pod.key.clone()));
         let pods: Vec<Pod> = expansion.pods.into_iter().map(|made| made.pod).collect();

@@ -1,6 +1,6 @@
 //! Where each kind has its pod templates, and how many pods it makes of each.
 
-use poolwright_api::FieldProblem;
+use poolwright_api::{FieldProblem, meant};
 use poolwright_core::UnmodelledRule;
 use serde_json::{Value, json};
 
@@ -148,7 +148,67 @@ pub(super) fn ray_cluster(object: &Value, name: &str) -> Result<Sets, Problems> 
     ray(object, "spec", name, Maker::Itself)
 }
 
-/// A job of Ray: the cluster that it runs on, and the pod that submits it.
+/// How a job of Ray is submitted to its cluster.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Submission {
+    /// By a pod of a Job.
+    Job,
+    /// By a container beside the head.
+    Sidecar,
+    /// By no pod: over HTTP, or by the user.
+    Elsewhere,
+}
+
+impl Submission {
+    /// Reads the mode (`validateRayJobSpec` of `KubeRay`).
+    fn of(spec: &Value) -> Result<Self, Problems> {
+        let refused = |field: &str, cause: &str, next: &str| {
+            Err(one(FieldProblem::new(format!("spec.{field}"), format!("KubeRay refuses {cause}"), next)))
+        };
+        match spec["submissionMode"].as_str().filter(|mode| !mode.is_empty()) {
+            None | Some("K8sJobMode") => Ok(Self::Job),
+            Some("HTTPMode" | "InteractiveMode") => Ok(Self::Elsewhere),
+            Some("SidecarMode") => {
+                let policy = &spec["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]["restartPolicy"];
+                if spec["submitterPodTemplate"].is_object() {
+                    refused("submitterPodTemplate", "it with SidecarMode", "remove it")
+                } else if has_selector(spec) {
+                    refused("clusterSelector", "it with SidecarMode", "write K8sJobMode")
+                } else if policy.as_str().is_some_and(|policy| !["", "Never"].contains(&policy)) {
+                    let field = "rayClusterSpec.headGroupSpec.template.spec.restartPolicy";
+                    refused(field, "other policies than Never with SidecarMode", "write Never")
+                } else {
+                    Ok(Self::Sidecar)
+                }
+            }
+            Some(other) => {
+                let next = match meant(other, MODES) {
+                    Some(mode) => format!("did you mean `{mode}`?"),
+                    None => format!("use one of {}", MODES.join(", ")),
+                };
+                let cause = format!("`{other}` is not a mode");
+                Err(one(FieldProblem::new("spec.submissionMode", cause, next)))
+            }
+        }
+    }
+}
+
+/// The modes in which a job of Ray is submitted.
+const MODES: [&str; 4] = ["K8sJobMode", "HTTPMode", "SidecarMode", "InteractiveMode"];
+
+/// Returns whether a job of Ray runs on a cluster that is there already.
+fn has_selector(spec: &Value) -> bool {
+    spec["clusterSelector"].as_object().is_some_and(|selector| !selector.is_empty())
+}
+
+/// Returns `KubeRay`'s own container that submits a job.
+fn submitter() -> Value {
+    let amounts = |cpu: &str, memory: &str| json!({"cpu": cpu, "memory": memory});
+    let resources = json!({"limits": amounts("1", "1Gi"), "requests": amounts("500m", "200Mi")});
+    json!({"name": "ray-job-submitter", "resources": resources})
+}
+
+/// A job of Ray: the cluster that it runs on, and the pod that submits it, if there is one.
 pub(super) fn ray_job(object: &Value, name: &str) -> Result<Sets, Problems> {
     let (spec, status) = (&object["spec"], &object["status"]);
     let state = status["jobDeploymentStatus"].as_str().unwrap_or_default();
@@ -156,18 +216,27 @@ pub(super) fn ray_job(object: &Value, name: &str) -> Result<Sets, Problems> {
     if let Some(none) = suspended_or_ended(spec["suspend"] == true || state == "Suspended", ended) {
         return Ok(none);
     }
-    if spec["clusterSelector"].as_object().is_some_and(|selector| !selector.is_empty()) {
-        return Ok(Sets::none(
-            "it runs on a RayCluster that is there already, and makes no pods on nodes of its own",
-        ));
-    }
-    let mut sets = ray(object, "spec.rayClusterSpec", name, Maker::Begins("RayCluster", format!("{name}-")))?;
-    let mode = spec["submissionMode"].as_str().unwrap_or("K8sJobMode");
-    if mode == "K8sJobMode" {
-        // KubeRay's own submitter.
-        let amounts = |cpu: &str, memory: &str| json!({"cpu": cpu, "memory": memory});
-        let usual = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "ray-job-submitter",
-            "resources": {"limits": amounts("1", "1Gi"), "requests": amounts("500m", "200Mi")}}]}});
+    let submission = Submission::of(spec)?;
+    let mut sets = if has_selector(spec) {
+        if submission == Submission::Elsewhere {
+            return Ok(Sets::none(
+                "it runs on a RayCluster that is there already, and makes no pods of its own",
+            ));
+        }
+        Sets::default()
+    } else {
+        let mut cluster = object.clone();
+        let head = "/spec/rayClusterSpec/headGroupSpec/template/spec/containers";
+        let containers = cluster.pointer_mut(head).and_then(Value::as_array_mut);
+        if submission == Submission::Sidecar
+            && let Some(containers) = containers
+        {
+            containers.push(submitter());
+        }
+        ray(&cluster, "spec.rayClusterSpec", name, Maker::Begins("RayCluster", format!("{name}-")))?
+    };
+    if submission == Submission::Job {
+        let usual = json!({"spec": {"restartPolicy": "Never", "containers": [submitter()]}});
         let own = &spec["submitterPodTemplate"];
         let template = if own.is_object() { own } else { &usual };
         let submitter =

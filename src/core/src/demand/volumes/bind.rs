@@ -57,9 +57,7 @@ pub(crate) struct Binder<'a> {
 impl<'a> Binder<'a> {
     /// Creates a binder. `waiting` are the pods that will be bound, in the order of the calls.
     pub fn new(snapshot: &'a Snapshot, waiting: &[&'a Pod]) -> Self {
-        let default = snapshot.storage_classes.values().filter(|class| class.default_since.is_some());
-        // If several classes are the default, the newest counts, as in admission.
-        let default = default.max_by(|a, b| (a.default_since, &b.name).cmp(&(b.default_since, &a.name)));
+        let default = StorageClass::default_of(snapshot.storage_classes.values().map(AsRef::as_ref));
         let mut binder = Self {
             snapshot,
             default_class: default.map(|class| class.name.as_str()),
@@ -83,6 +81,7 @@ impl<'a> Binder<'a> {
         let claims = snapshot.volume_claims.values().map(AsRef::as_ref);
         let mut open: Vec<&'a VolumeClaim> =
             claims.filter(|claim: &&'a VolumeClaim| claim.bound && claim.volume.is_none()).collect();
+        open.retain(|claim| claim.over_quota.is_none());
         if open.is_empty() {
             return;
         }
@@ -179,6 +178,11 @@ impl<'a> Binder<'a> {
                 ))
             });
         };
+        if let Some(why) = &claim.over_quota {
+            return Err(unusable(format!(
+                "uses PersistentVolumeClaim `{name}`, which cannot be created, because {why}; raise the quota"
+            )));
+        }
         if claim.deleting {
             return Err(unusable(format!(
                 "uses PersistentVolumeClaim `{name}`, which is being deleted; create it again when it is gone"

@@ -22,6 +22,7 @@ fn claim(name: &str, change: impl FnOnce(&mut VolumeClaim)) -> VolumeClaim {
         selector: Vec::new(),
         ephemeral_for: None,
         deleting: false,
+        over_quota: None,
     };
     change(&mut claim);
     claim

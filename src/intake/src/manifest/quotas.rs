@@ -1,0 +1,230 @@
+//! ResourceQuotas of a manifest: the new objects that an API server would not create, and the pods that are missing then.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1 as k8s;
+use poolwright_core::{PodVolume, VolumeClaim};
+use serde::Deserialize;
+
+use super::objects::{Object, group, meta};
+use super::read::Shared;
+use crate::admission::{Admission, OverQuota, Quotas, Usage};
+use crate::owned::{Maker, Owned};
+use crate::template::{Expansion, Made};
+use crate::volumes;
+
+impl Object {
+    /// Counts the object to the quotas that do not say what is in use, if an API server has it.
+    pub(super) fn count_to_quotas(&self, shared: &mut Shared) {
+        let namespace = self.namespace();
+        if self.is_new() || !self.is_namespaced() || !shared.quotas.count_stored_of(namespace) {
+            return;
+        }
+        let usage = match (group(&self.api_version), self.kind.as_str()) {
+            ("", "Pod") => k8s::Pod::deserialize(&self.value).ok().and_then(|pod| {
+                let spec = pod.spec.as_ref()?;
+                Usage::of_pod("spec", Some(namespace), spec, pod.status.as_ref()).ok()
+            }),
+            ("", "PersistentVolumeClaim") => {
+                let claim = k8s::PersistentVolumeClaim::deserialize(&self.value).ok();
+                let claim = claim.and_then(|claim| volumes::convert_claim(&claim).ok());
+                claim.map(|claim| Usage::of_claim(&claim, shared.default_class.as_deref()))
+            }
+            (group, kind) => Some(Usage::of_object(group, kind, namespace, &self.value)),
+        };
+        if let Some(usage) = usage {
+            shared.quotas.count(&usage);
+        }
+    }
+
+    /// Counts the object to the quotas of its namespace, or says why it cannot be created. Pods and PersistentVolumeClaims are
+    /// counted where they are read. Objects that decide about the admission of others are not refused.
+    pub(super) fn over_quota(&self, shared: &mut Shared) -> Option<OverQuota> {
+        let (group, kind, namespace) = (group(&self.api_version), self.kind.as_str(), self.namespace());
+        let is_counted_elsewhere = group.is_empty() && ["Pod", "PersistentVolumeClaim"].contains(&kind);
+        if is_counted_elsewhere || Admission::KINDS.contains(&kind) || !self.is_namespaced() {
+            return None;
+        }
+        // Of a kind that is not read, the stored object may be there beside the written one.
+        let name = meta(&self.value, "name").unwrap_or_default();
+        if !self.is_new() || shared.owned.has_stored(namespace, kind, name) {
+            return None;
+        }
+        shared.quotas.admit(&Usage::of_object(group, kind, namespace, &self.value)).err()
+    }
+
+    /// Says that the object cannot be created, and how many pods are missing for that.
+    pub(super) fn refused(&self, over: &OverQuota, pods: usize) -> String {
+        let (and, next) = match pods {
+            0 => (String::new(), "create it"),
+            1 => (" and its pod is not planned".to_owned(), "plan it"),
+            more => (format!(" and its {more} pods are not planned"), "plan them"),
+        };
+        format!("{}: it cannot be created{and}, because {over}; raise the quota to {next}", self.name())
+    }
+
+    /// Counts a PersistentVolumeClaim to the quotas if it is new. One that cannot be created is marked, and pods that use it wait.
+    /// Returns notes.
+    pub(super) fn admit_claim(&self, claim: &mut VolumeClaim, shared: &mut Shared) -> Vec<String> {
+        if !self.is_new() {
+            return Vec::new();
+        }
+        let mut notes = Vec::new();
+        notes.extend(self.unknown_class(std::iter::once(&*claim), shared));
+        if let Err(over) = shared.quotas.admit(&Usage::of_claim(claim, shared.default_class.as_deref())) {
+            let name = self.name();
+            notes.push(format!(
+                "{name}: it cannot be created, because {over}; raise the quota to plan the pods that use it"
+            ));
+            claim.over_quota = Some(over.to_string());
+        }
+        notes
+    }
+
+    /// Returns a note if a quota for one StorageClass cannot count a claim, because nobody knows the class of the claim.
+    fn unknown_class<'a>(
+        &self,
+        mut claims: impl Iterator<Item = &'a VolumeClaim>,
+        shared: &Shared,
+    ) -> Option<String> {
+        let is_limited = shared.default_class.is_none() && shared.quotas.limit_a_class(self.namespace());
+        (is_limited && claims.any(|claim| claim.class.is_none())).then(|| {
+            format!(
+                "{}: quotas for one StorageClass do not count a PersistentVolumeClaim that names none; add the default StorageClass to the files",
+                self.name()
+            )
+        })
+    }
+
+    /// Removes the pods that the quotas of their namespace do not allow, and counts the others with all that comes with them. A
+    /// pod of a StatefulSet is created after its PersistentVolumeClaims, and a pod with ephemeral volumes before: it then waits
+    /// for them. `has_pods` says whether the object has pods already. Returns why pods were removed, and notes.
+    pub(super) fn hold_back(
+        &self,
+        expansion: &mut Expansion,
+        has_pods: bool,
+        shared: &mut Shared,
+    ) -> (Option<OverQuota>, Vec<String>) {
+        let (namespace, is_new) = (self.namespace(), self.is_new());
+        if expansion.pods.is_empty() || !shared.quotas.limit(namespace) || (self.kind == "Pod" && !is_new) {
+            return (None, Vec::new());
+        }
+        let mut notes: Vec<String> =
+            self.unknown_class(expansion.claims.iter(), shared).into_iter().collect();
+        let Shared { quotas, owned, default_class, .. } = shared;
+        let (owned, default_class) = (&*owned, default_class.as_deref());
+        let Expansion { pods, claims, .. } = expansion;
+        // The controllers between an object and its pods are there if it is.
+        let makes_makers = is_new && !has_pods;
+        if makes_makers && let Some(kind) = self.made_first() {
+            let usage = Usage::of_object(group_of(kind), kind, namespace, &serde_json::Value::Null);
+            if let Err(over) = quotas.admit(&usage) {
+                pods.clear();
+                return (Some(over), notes);
+            }
+        }
+        let is_to_come =
+            |claim: &&VolumeClaim| !owned.has(namespace, "PersistentVolumeClaim", &claim.key.name);
+        let usages: BTreeMap<String, Usage> = claims
+            .iter()
+            .filter(is_to_come)
+            .map(|claim| (claim.key.name.clone(), Usage::of_claim(claim, default_class)))
+            .collect();
+        let mut makers: BTreeMap<Maker, Result<(), OverQuota>> = BTreeMap::new();
+        let mut without: BTreeMap<String, OverQuota> = BTreeMap::new();
+        let mut why = None;
+        pods.retain(|made| {
+            let maker = &made.origin.maker;
+            let of_maker = if makes_makers {
+                let admit = || admit_maker(maker, namespace, quotas, owned);
+                makers.entry(maker.clone()).or_insert_with(admit).clone()
+            } else {
+                Ok(())
+            };
+            let admitted = of_maker
+                .and_then(|()| {
+                    own_claims(made, &usages, false).try_for_each(|(_, claim)| quotas.admit(claim))
+                })
+                .and_then(|()| quotas.admit(&made.usage));
+            if let Err(over) = admitted {
+                why.get_or_insert(over);
+                return false;
+            }
+            for (name, claim) in own_claims(made, &usages, true) {
+                if let Err(over) = quotas.admit(claim) {
+                    without.insert(name.clone(), over);
+                }
+            }
+            true
+        });
+        for claim in claims {
+            claim.over_quota = without.get(&claim.key.name).map(ToString::to_string);
+        }
+        if let Some(over) = without.values().next() {
+            let count = match without.len() {
+                1 => "a PersistentVolumeClaim".to_owned(),
+                more => format!("{more} PersistentVolumeClaims"),
+            };
+            notes.push(format!(
+                "{}: {count} of its pods cannot be created, because {over}; raise the quota to plan the pods that wait",
+                self.name()
+            ));
+        }
+        (why, notes)
+    }
+
+    /// Says that the quotas do not allow `held` of the `all` pods that the object lacks.
+    pub(super) fn held_back(&self, over: &OverQuota, held: usize, all: usize) -> String {
+        if self.kind == "Pod" {
+            return format!(
+                "it cannot be created and is not planned, because {over}; raise the quota to plan it"
+            );
+        }
+        let (are, them) = if held == 1 { ("is", "it") } else { ("are", "them") };
+        format!(
+            "{held} of its {all} pods cannot be created and {are} not planned, because {over}; raise the quota to plan {them}"
+        )
+    }
+
+    /// Returns the kind of an object that must exist before the controllers of the pods, or the pods.
+    fn made_first(&self) -> Option<&'static str> {
+        match (group(&self.api_version), self.kind.as_str()) {
+            ("apps", "StatefulSet") => Some("ControllerRevision"),
+            ("trainer.kubeflow.org", "TrainJob") => Some("JobSet"),
+            _ => None,
+        }
+    }
+}
+
+/// Counts the controller that makes pods of a new object, if it is another one.
+fn admit_maker(maker: &Maker, namespace: &str, quotas: &mut Quotas, owned: &Owned) -> Result<(), OverQuota> {
+    let kind = match maker {
+        Maker::Itself => return Ok(()),
+        Maker::Other(kind, name) if owned.has(namespace, kind, name) => return Ok(()),
+        Maker::Other(kind, _) | Maker::Begins(kind, _) => *kind,
+    };
+    quotas.admit(&Usage::of_object(group_of(kind), kind, namespace, &serde_json::Value::Null))
+}
+
+/// Returns the claims that controllers will create for a pod: those of its ephemeral volumes, or those of its StatefulSet.
+fn own_claims<'a>(
+    made: &'a Made,
+    usages: &'a BTreeMap<String, Usage>,
+    of_ephemeral: bool,
+) -> impl Iterator<Item = (&'a String, &'a Usage)> {
+    made.pod.volumes.iter().filter_map(move |volume| match volume {
+        PodVolume::Claim { name, ephemeral } if *ephemeral == of_ephemeral => Some((name, usages.get(name)?)),
+        _ => None,
+    })
+}
+
+/// Returns the API group of a kind that other controllers make.
+fn group_of(kind: &str) -> &'static str {
+    match kind {
+        "Job" => "batch",
+        "ControllerRevision" | "ReplicaSet" | "StatefulSet" => "apps",
+        "JobSet" => "jobset.x-k8s.io",
+        "RayCluster" => "ray.io",
+        _ => "",
+    }
+}

@@ -1,0 +1,143 @@
+//! Tests objects that are there twice: written twice, stored twice, or stored and written; and objects that share a name.
+
+mod stored_kit;
+
+use poolwright_intake::manifest::parse;
+use stored_kit::{TEMPLATE, names, read, stored};
+
+/// The template of a Job that an API server takes.
+const JOB: &str = "template: {spec: {restartPolicy: Never, containers: [{name: a}]}}";
+
+fn errors(text: &str) -> Vec<String> {
+    parse("train.yaml", text)
+        .expect_err("the manifest has problems")
+        .iter()
+        .map(ToString::to_string)
+        .collect()
+}
+
+#[test]
+fn an_object_that_is_there_twice_is_a_problem() {
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a}]}}";
+    let found = errors(&format!("{pod}\n---\n{pod}\n"));
+    assert_eq!(found, ["train.yaml: Pod default/a: it is there more than once; remove one or rename it"]);
+    let set = format!(
+        "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: a}}, spec: {{replicas: 3, selector: {{}}, {TEMPLATE}}}}}"
+    );
+    let found = errors(&format!("{set}\n---\n{set}\n"));
+    assert_eq!(
+        found,
+        ["train.yaml: Deployment default/a: it is there more than once; remove one or rename it"]
+    );
+}
+
+#[test]
+fn what_a_server_printed_twice_counts_once() {
+    let set = stored("Deployment", "web", None, "spec: {replicas: 2, selector: {}, TEMPLATE}");
+    let manifest = read(&format!("{set}{set}"));
+    assert_eq!(
+        (manifest.pods.len(), manifest.notes.as_slice()),
+        (
+            2,
+            ["Deployment default/web: the same is there more than once, and counts once".to_owned()]
+                .as_slice()
+        )
+    );
+    let at = |version: u32, replicas: u32| {
+        set.replace("uid: u-web", &format!("uid: u-web, resourceVersion: '{version}'"))
+            .replace("replicas: 2", &format!("replicas: {replicas}"))
+    };
+    let manifest = read(&format!("{}{}", at(7, 3), at(9, 4)));
+    assert_eq!(manifest.pods.len(), 4);
+    assert!(manifest.notes[0].contains("with differences; the newer counts"), "{:?}", manifest.notes);
+}
+
+#[test]
+fn a_written_workload_counts_instead_of_its_stored_copy_and_its_pods_are_there() {
+    let stored_set = stored("Deployment", "web", None, "spec: {replicas: 2, selector: {}, TEMPLATE}");
+    let replica_set = stored(
+        "ReplicaSet",
+        "web-5f",
+        Some(["Deployment", "web", "u-web"]),
+        "spec: {replicas: 2, selector: {}, TEMPLATE}",
+    );
+    let pod = |name: &str| {
+        stored(
+            "Pod",
+            name,
+            Some(["ReplicaSet", "web-5f", "u-web-5f"]),
+            "spec: {containers: [{name: a}], nodeName: n1}",
+        )
+    };
+    let there = format!("{stored_set}{replica_set}{}{}", pod("web-5f-a"), pod("web-5f-b"));
+    let written = format!(
+        "---\n{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web}}, spec: {{replicas: 5, selector: {{}}, {TEMPLATE}}}}}\n"
+    );
+    for both in [format!("{there}{written}"), format!("{written}{there}")] {
+        let manifest = read(&both);
+        let new = manifest.pods.iter().filter(|pod| !pod.key.name().starts_with("web-5f-")).count();
+        assert_eq!((manifest.pods.len(), new), (5, 3), "{:?}", manifest.notes);
+        assert_eq!(
+            manifest.notes,
+            [
+                "Deployment default/web: it is there stored and written; the written one counts",
+                "Deployment default/web: pods in the manifest: 2; pods that it lacks, planned too: 3",
+            ]
+        );
+    }
+    let again =
+        "---\n{apiVersion: v1, kind: Pod, metadata: {name: web-5f-a}, spec: {containers: [{name: a}]}}\n";
+    let manifest = read(&format!("{there}{again}"));
+    assert_eq!(manifest.pods.len(), 2);
+    assert!(
+        manifest.notes.iter().any(|note| note.ends_with("the stored one counts")),
+        "{:?}",
+        manifest.notes
+    );
+}
+
+#[test]
+fn objects_of_the_same_name_and_pods_of_generated_names_do_not_collide() {
+    let objects = format!(
+        r"
+{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web}}, spec: {{replicas: 2, selector: {{}}, {TEMPLATE}}}}}
+---
+{{apiVersion: apps/v1, kind: StatefulSet, metadata: {{name: web}}, spec: {{replicas: 2, selector: {{}}, serviceName: web, {TEMPLATE}}}}}
+---
+{{apiVersion: v1, kind: Pod, metadata: {{generateName: run-}}, spec: {{containers: [{{name: a}}]}}}}
+---
+{{apiVersion: v1, kind: Pod, metadata: {{generateName: run-}}, spec: {{containers: [{{name: a}}]}}}}
+---
+{{apiVersion: batch/v1, kind: Job, metadata: {{generateName: train-}}, spec: {{{JOB}}}}}
+---
+{{apiVersion: batch/v1, kind: Job, metadata: {{generateName: train-}}, spec: {{{JOB}}}}}
+"
+    );
+    let manifest = read(&objects);
+    let names: std::collections::BTreeSet<String> = names(&manifest).into_iter().collect();
+    assert_eq!(names.len(), 8, "{names:?}");
+    assert!(names.contains("default/web-0") && names.contains("default/web-deployment-0"), "{names:?}");
+}
+
+#[test]
+fn a_key_that_is_there_twice_is_refused_in_yaml_and_json() {
+    for text in [
+        r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [
+            {"name": "a", "resources": {"requests": {"cpu": "1", "cpu": "2"}}}]}}"#,
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a, name: b}\nspec: {containers: [{name: a}]}\n",
+    ] {
+        let found = errors(text);
+        assert!(found[0].to_lowercase().contains("duplicate"), "{found:?}");
+    }
+}
+
+#[test]
+fn an_empty_uid_is_no_uid() {
+    let pod = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "NAME", "uid": "", "resourceVersion": ""},
+        "spec": {"containers": [{"name": "a"}], "typo": 1}}"#;
+    let found = errors(&pod.replace("NAME", "a"));
+    assert!(found[0].contains("typo: unknown field"), "{found:?}");
+    let pod = pod.replace(r#", "typo": 1"#, "");
+    let both = read(&format!("{}\n{}", pod.replace("NAME", "a"), pod.replace("NAME", "b")));
+    assert_ne!(both.pods[0].uid, both.pods[1].uid);
+}
