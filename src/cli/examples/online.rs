@@ -171,6 +171,7 @@ impl World {
             deadlines: Deadlines::default(),
             deleting: false,
             problem: None,
+            is_implicit: false,
         };
         let mut snapshot = Snapshot::default();
         snapshot.catalogues.insert(node_class, Ok(Arc::new(catalogue)));

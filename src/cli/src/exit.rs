@@ -69,7 +69,7 @@ impl From<anyhow::Error> for Failure {
 /// | 0 | done; also when the plan leaves pods out |
 /// | 1 | failed: cluster not reachable, file not writable, ... |
 /// | 2 | bad usage or bad input (also what the argument parser exits with) |
-/// | 3 | `--fail-on-unplaced`, and the plan or the solution leaves pods out |
+/// | 3 | `--fail-on-unplaced`, and the plan or the solution leaves pods out, or lacks pods that were refused or not read |
 /// | 4 | `debug fuzz`, and a rule was broken |
 /// | 5 | `check`, and something is wrong |
 pub fn code(result: Result<ExitStatus, Failure>) -> ExitCode {

@@ -11,7 +11,7 @@ use poolwright_core::{ClaimName, PoolName, Snapshot, why};
 
 use crate::args::{ExplainFlags, Explainable};
 use crate::exit::{ExitStatus, Failure};
-use crate::plan::{Input, PlanWithRoom, plan_with_room, prepare, unnamed};
+use crate::plan::{Input, PlanWithRoom, plan_with_room, prepare};
 use crate::solve_timer::SolveTimer;
 
 /// Explains one object.
@@ -47,9 +47,6 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
     let Some(mut lines) = lines else {
         return Err(Failure::bad_input(input.no_such(kind, name)));
     };
-    if input.implicit_pool {
-        lines = lines.iter().map(|line| unnamed(line)).collect();
-    }
     if kind != Explainable::Pool {
         lines.extend(input.lives_unread.as_ref().map(|unread| format!("{unread}.")));
     }

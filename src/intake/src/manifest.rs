@@ -61,6 +61,17 @@ impl NodeClassObject {
     }
 }
 
+/// Pods of an object that an API server refuses to create, because of a ResourceQuota or another rule. A note says why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedPods {
+    /// The object that asks for them: `Deployment ml/web`.
+    pub object: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// How many.
+    pub pods: usize,
+}
+
 /// The content of one or more manifests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Manifest {
@@ -111,6 +122,8 @@ pub struct Manifest {
     pub unread: Vec<String>,
     /// A sentence for each object with pods on nodes that are not in the manifest. Only a plan leaves such pods out.
     pub bound_elsewhere: Vec<String>,
+    /// The pods that an API server refuses to create. They are not in [`Self::pods`].
+    pub refused: Vec<RefusedPods>,
 }
 
 /// The objects of a manifest as written, without lists. `source` is the name of the file, for messages.

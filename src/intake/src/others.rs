@@ -192,11 +192,14 @@ pub(crate) fn spread_of(
         add(".labelSelector", "topology spread with an invalid expression".to_owned());
         return None;
     };
+    // For an empty selector, the kube-scheduler counts no pods.
+    let selector = selector.filter(|all| !all.is_empty());
+    let keys = same.unwrap_or_default().iter().filter(|key| owner.labels.contains_key(*key));
     Some(TopologySpreadConstraint {
         topology_key: spread.topology_key.clone(),
         max_skew,
-        // For an empty selector, the kube-scheduler counts no pods.
-        selector: selector.filter(|all| !all.is_empty()),
+        match_label_keys: keys.filter(|_| selector.is_some()).cloned().collect(),
+        selector,
         min_domains: spread.min_domains.and_then(|least| u32::try_from(least).ok()),
         ignore_node_affinity: spread.node_affinity_policy.as_deref() == Some("Ignore"),
         honor_node_taints: spread.node_taints_policy.as_deref() == Some("Honor"),

@@ -43,6 +43,7 @@ pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, FieldProblem> 
         uid: uid_of(meta),
         duration: duration::of(from, &model.requests, priority),
         spec: model,
+        request_origins: requests::request_origins(path, spec, from.status.as_ref())?,
         labels,
         owner: owner_of(meta),
         volumes: volumes::of_pod(&key.name, spec),

@@ -108,6 +108,7 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)
         deadlines,
         deleting: meta.deletion_timestamp.is_some(),
         problem: None,
+        is_implicit: false,
     };
     (pool, problems)
 }

@@ -6,7 +6,8 @@ use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use poolwright_api::FieldProblem;
 use poolwright_catalog::{ResourceList, ResourceName};
-use poolwright_core::rules::requests::{InitContainer, effective};
+use poolwright_core::RequestOrigin;
+use poolwright_core::rules::requests::{InitContainer, effective, origins};
 
 use crate::convert::resources;
 
@@ -24,34 +25,70 @@ pub(crate) fn requests(
     spec: &k8s::PodSpec,
     status: Option<&k8s::PodStatus>,
 ) -> Result<ResourceList, FieldProblem> {
-    let node = Node { status };
-    let containers = spec
-        .containers
-        .iter()
-        .enumerate()
-        .map(|(at, container)| {
-            let stated = of_container(&format!("{path}.containers[{at}]"), container)?;
-            node.counts(stated, "containerStatuses", &container.name)
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    let init = spec
-        .init_containers
-        .iter()
-        .flatten()
-        .enumerate()
-        .map(|(at, container)| {
-            let stated = of_container(&format!("{path}.initContainers[{at}]"), container)?;
-            let sidecar = container.restart_policy.as_deref() == Some("Always");
-            let requests =
-                if sidecar { node.counts(stated, "initContainerStatuses", &container.name)? } else { stated };
-            Ok(InitContainer { requests, sidecar })
-        })
-        .collect::<Result<Vec<_>, FieldProblem>>()?;
-    let overhead = resources(&format!("{path}.overhead"), spec.overhead.as_ref())?;
-    let from_containers = effective(&containers, &init, &ResourceList::new(), None);
-    let whole = of_pod(&format!("{path}.resources"), spec.resources.as_ref(), &from_containers)?;
-    let whole = whole.map(|stated| node.counts_whole(stated)).transpose()?;
+    let Asked { containers, init, overhead, whole } = Asked::of(path, spec, status)?;
     Ok(effective(&containers, &init, &overhead, whole.as_ref()))
+}
+
+/// Returns what makes up these requests, for each resource that the containers do not explain. `path` is the path of the spec.
+pub(crate) fn request_origins(
+    path: &str,
+    spec: &k8s::PodSpec,
+    status: Option<&k8s::PodStatus>,
+) -> Result<Vec<RequestOrigin>, FieldProblem> {
+    let init = spec.init_containers.as_deref().unwrap_or_default();
+    if init.is_empty() && spec.overhead.is_none() && spec.resources.is_none() {
+        return Ok(Vec::new());
+    }
+    let asked = Asked::of(path, spec, status)?;
+    let named: Vec<(&str, &InitContainer)> =
+        init.iter().map(|container| container.name.as_str()).zip(&asked.init).collect();
+    let overhead = (&asked.overhead, spec.runtime_class_name.as_deref().filter(|name| !name.is_empty()));
+    Ok(origins(&asked.containers, &named, overhead, asked.whole.as_ref()))
+}
+
+/// What the parts of a pod ask for.
+struct Asked {
+    containers: Vec<ResourceList>,
+    init: Vec<InitContainer>,
+    overhead: ResourceList,
+    /// The requests of the pod as a whole.
+    whole: Option<ResourceList>,
+}
+
+impl Asked {
+    fn of(path: &str, spec: &k8s::PodSpec, status: Option<&k8s::PodStatus>) -> Result<Self, FieldProblem> {
+        let node = Node { status };
+        let containers = spec
+            .containers
+            .iter()
+            .enumerate()
+            .map(|(at, container)| {
+                let stated = of_container(&format!("{path}.containers[{at}]"), container)?;
+                node.counts(stated, "containerStatuses", &container.name)
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let init = spec
+            .init_containers
+            .iter()
+            .flatten()
+            .enumerate()
+            .map(|(at, container)| {
+                let stated = of_container(&format!("{path}.initContainers[{at}]"), container)?;
+                let sidecar = container.restart_policy.as_deref() == Some("Always");
+                let requests = if sidecar {
+                    node.counts(stated, "initContainerStatuses", &container.name)?
+                } else {
+                    stated
+                };
+                Ok(InitContainer { requests, sidecar })
+            })
+            .collect::<Result<Vec<_>, FieldProblem>>()?;
+        let overhead = resources(&format!("{path}.overhead"), spec.overhead.as_ref())?;
+        let from_containers = effective(&containers, &init, &ResourceList::new(), None);
+        let whole = of_pod(&format!("{path}.resources"), spec.resources.as_ref(), &from_containers)?;
+        let whole = whole.map(|stated| node.counts_whole(stated)).transpose()?;
+        Ok(Self { containers, init, overhead, whole })
+    }
 }
 
 /// Returns the requests of the containers together, which leaves out those of the pod as a whole and its

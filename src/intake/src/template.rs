@@ -67,6 +67,8 @@ pub(crate) struct Expansion {
     pub workload: Option<Workload>,
     /// The gangs that [`Origin::gang`] counts.
     pub gangs: Vec<GangOf>,
+    /// How many pods the API server has refused to create, by the status of the object. They are not in `pods`.
+    pub refused: usize,
 }
 
 pub(crate) type Expanded = Result<Expansion, Vec<FieldProblem>>;

@@ -22,7 +22,7 @@ pub use crate::template::MAX_PODS;
 pub(crate) use crate::template::{Expanded, Expansion, GangOf, Made, Making};
 use crate::template::{Template, count, has_containers, is_polite, missing, one, submitted};
 use crate::volumes;
-use crate::workloads::{self, BEING_DELETED, ENDED, SUSPENDED};
+use crate::workloads::{self, BEING_DELETED, ENDED, SUSPENDED, Stopped};
 
 /// Annotation on JobSets: one job per topology domain. It works like a pod anti-affinity.
 const EXCLUSIVE_TOPOLOGY: &str = "alpha.jobset.sigs.k8s.io/exclusive-topology";
@@ -81,8 +81,9 @@ pub(crate) fn of_deployment(meta: &ObjectMeta) -> Rc<Origin> {
 /// Expands a ReplicationController.
 pub(crate) fn replication_controller(value: &Value, making: Making<'_>) -> Expanded {
     let object: k8s::ReplicationController = read(value)?;
-    if let Some(stopped) = workloads::replication_controller_stopped(&object) {
-        return Ok(Expansion::none(stopped));
+    if let Some(why) = workloads::replication_controller_stopped(&object) {
+        let wanted = object.spec.as_ref().and_then(|spec| spec.replicas);
+        return Ok(stopped(&why, wanted, object.status.as_ref().map(|status| status.replicas)));
     }
     let workload = workloads::replication_controller(&object);
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
@@ -92,11 +93,22 @@ pub(crate) fn replication_controller(value: &Value, making: Making<'_>) -> Expan
     Ok(template.copies(making.name, count, &[])?.made_by(&object.metadata, workload))
 }
 
+/// Returns no pods for a controller that makes none. The API server refuses those that it wants and does not have, if that is why.
+fn stopped(why: &Stopped, wanted: Option<i32>, current: Option<i32>) -> Expansion {
+    let lacks = wanted.unwrap_or(1).saturating_sub(current.unwrap_or(0));
+    let refused = match why {
+        Stopped::Refused(_) => usize::try_from(lacks).unwrap_or(0),
+        Stopped::BeingDeleted => 0,
+    };
+    Expansion { refused, ..Expansion::none(why.to_string()) }
+}
+
 /// Expands a ReplicaSet.
 pub(crate) fn replica_set(value: &Value, making: Making<'_>) -> Expanded {
     let object: ReplicaSet = read(value)?;
-    if let Some(stopped) = workloads::replica_set_stopped(&object) {
-        return Ok(Expansion::none(stopped));
+    if let Some(why) = workloads::replica_set_stopped(&object) {
+        let wanted = object.spec.as_ref().and_then(|spec| spec.replicas);
+        return Ok(stopped(&why, wanted, object.status.as_ref().map(|status| status.replicas)));
     }
     let workload = workloads::replica_set(&object);
     let spec = object.spec.ok_or_else(|| missing("spec"))?;

@@ -1,5 +1,7 @@
 //! Controllers of pods: the number of pods that they want at a time, and the number that they have created.
 
+use std::fmt;
+
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetCondition, StatefulSet};
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{PodTemplateSpec, ReplicationController, ReplicationControllerCondition};
@@ -88,28 +90,51 @@ fn number_of_indexes(text: &str) -> u64 {
     text.split(',').filter_map(one).fold(0, u64::saturating_add)
 }
 
-/// Returns why a controller makes no pods, if it makes none: it is being deleted, or the API server refuses its pods (a quota, a
-/// webhook).
-fn stopped(meta: &ObjectMeta, is_refused: bool) -> Option<&'static str> {
-    if meta.deletion_timestamp.is_some() {
-        return Some(BEING_DELETED);
+/// Why a controller makes no pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    /// It is being deleted.
+    BeingDeleted,
+    /// The API server refuses its pods (a quota, a webhook), with the message of the condition that says so.
+    Refused(String),
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BeingDeleted => f.write_str(BEING_DELETED),
+            Self::Refused(message) => {
+                let message = message.trim_end_matches('.');
+                let colon = if message.is_empty() { "" } else { ": " };
+                write!(f, "the API server refuses more of its pods (ReplicaFailure{colon}{message})")
+            }
+        }
     }
-    is_refused.then_some("the API server refuses more of its pods (ReplicaFailure)")
+}
+
+/// Returns why a controller makes no pods, if it makes none. `failure` is the message of its `ReplicaFailure`.
+fn stopped(meta: &ObjectMeta, failure: Option<String>) -> Option<Stopped> {
+    if meta.deletion_timestamp.is_some() {
+        return Some(Stopped::BeingDeleted);
+    }
+    failure.map(Stopped::Refused)
 }
 
 /// Returns why a ReplicaSet makes no pods, if it makes none.
-pub(crate) fn replica_set_stopped(from: &ReplicaSet) -> Option<&'static str> {
-    let conditions = from.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let is_refused = |one: &ReplicaSetCondition| one.type_ == "ReplicaFailure" && one.status == "True";
-    stopped(&from.metadata, conditions.into_iter().any(is_refused))
+pub(crate) fn replica_set_stopped(from: &ReplicaSet) -> Option<Stopped> {
+    let mut conditions = from.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let is_refused = |one: &&ReplicaSetCondition| one.type_ == "ReplicaFailure" && one.status == "True";
+    let failure = conditions.find(is_refused).map(|one| one.message.clone().unwrap_or_default());
+    stopped(&from.metadata, failure)
 }
 
 /// Returns why a ReplicationController makes no pods, if it makes none.
-pub(crate) fn replication_controller_stopped(from: &ReplicationController) -> Option<&'static str> {
-    let conditions = from.status.iter().flat_map(|status| status.conditions.iter().flatten());
+pub(crate) fn replication_controller_stopped(from: &ReplicationController) -> Option<Stopped> {
+    let mut conditions = from.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let is_refused =
-        |one: &ReplicationControllerCondition| one.type_ == "ReplicaFailure" && one.status == "True";
-    stopped(&from.metadata, conditions.into_iter().any(is_refused))
+        |one: &&ReplicationControllerCondition| one.type_ == "ReplicaFailure" && one.status == "True";
+    let failure = conditions.find(is_refused).map(|one| one.message.clone().unwrap_or_default());
+    stopped(&from.metadata, failure)
 }
 
 /// Converts a ReplicaSet. If it reports that it cannot create pods (a quota, a webhook), it wants none.

@@ -271,6 +271,11 @@ fn pods_that_a_quota_does_not_allow_are_not_planned_and_their_workload_says_so()
             "Deployment default/web: 6 of its 10 pods cannot be created and are not planned, because ResourceQuota `team` allows no more requests.cpu; raise the quota to plan them",
         ]
     );
+    let [refused] = &manifest.refused[..] else { panic!("{:?}", manifest.refused) };
+    assert_eq!(
+        (refused.object.as_str(), refused.namespace.as_str(), refused.pods),
+        ("Deployment default/web", "default", 6)
+    );
     let used = quota("spec: {hard: {pods: '8'}}\nstatus: {hard: {pods: '8'}, used: {pods: '7'}}");
     assert_eq!(read(&format!("{used}{ten}")).pods.len(), 1);
     let stored = pod("requests: {cpu: '9'}").replace("name: p", "name: p, uid: u");
@@ -487,4 +492,27 @@ fn a_namespace_adds_its_node_selector_and_default_tolerations() {
     );
     let found = refused(namespace, "nodeSelector: {pool: cpu}, containers: [{name: a}]");
     assert!(found[0].contains("contradicts the node selector of the namespace"), "{found:?}");
+}
+
+#[test]
+fn pods_that_the_api_server_has_refused_are_counted_and_the_note_repeats_its_reason() {
+    let set = |status: &str| {
+        read(&format!(
+            "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {{name: web, namespace: ml, uid: u}}\n\
+             spec: {{replicas: 3, selector: {{matchLabels: {{a: b}}}}, template: {{metadata: {{labels: {{a: b}}}}, spec: {{containers: [{{name: a}}]}}}}}}\n\
+             status: {status}\n"
+        ))
+    };
+    let manifest = set(
+        "{replicas: 1, conditions: [{type: ReplicaFailure, status: 'True', message: 'exceeded quota: team, requested: pods=1, used: pods=1, limited: pods=1'}]}",
+    );
+    assert_eq!(manifest.pods, []);
+    assert_eq!(
+        manifest.notes,
+        [
+            "ReplicaSet ml/web: the API server refuses more of its pods (ReplicaFailure: exceeded quota: team, requested: pods=1, used: pods=1, limited: pods=1)"
+        ]
+    );
+    assert_eq!(manifest.refused.iter().map(|refused| refused.pods).sum::<usize>(), 2);
+    assert_eq!(set("{replicas: 1}").refused, []);
 }

@@ -169,6 +169,7 @@ fn spread_over_nodes_is_read_with_its_skew_and_the_pods_that_count() {
     let rule = &spec.spreads[0];
     let words: Vec<String> = rule.selector.iter().flatten().map(ToString::to_string).collect();
     assert_eq!((rule.max_skew, words), (3, vec!["app In [web]".to_owned(), "hash In [x1]".to_owned()]));
+    assert_eq!(rule.match_label_keys, ["hash"]);
     assert_eq!(spec.unmodelled, []);
     let preference = read(spread_over(json!({"whenUnsatisfiable": "ScheduleAnyway"})));
     assert_eq!(

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use poolwright_catalog::ResourceName;
-use poolwright_core::{Operator, PodPhase, PodRole, TolerationMatch};
+use poolwright_core::{Operator, PodPhase, PodRole, RequestPart, TolerationMatch};
 use poolwright_intake::{daemonset, node, pod};
 use poolwright_terms::TaintEffect;
 use serde_json::{Value, json};
@@ -56,6 +56,34 @@ fn init_containers_count_where_they_are_larger_and_sidecars_and_overhead_always(
         "overhead": {"cpu": "50m"},
     }));
     assert_eq!((pod.spec.requests.get("cpu"), pod.spec.requests.get("memory")), (4150, 2 << 30));
+    let [cpu] = &pod.request_origins[..] else { panic!("{:?}", pod.request_origins) };
+    let named = |name: &str| name.to_owned();
+    assert_eq!(
+        (cpu.resource.as_str(), cpu.parts.as_slice()),
+        (
+            "cpu",
+            &[
+                RequestPart::Init { container: named("load"), amount: 4000 },
+                RequestPart::Sidecar { container: named("side"), amount: 100 },
+                RequestPart::Overhead { runtime_class: None, amount: 50 },
+            ][..]
+        ),
+        "the containers ask for more memory than the init container"
+    );
+    let plain = read(json!({"containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}]}));
+    assert_eq!(plain.request_origins, []);
+    let whole = read(
+        json!({"resources": {"requests": {"cpu": "3"}}, "runtimeClassName": "kata", "overhead": {"memory": "1Mi"},
+        "containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}]}),
+    );
+    let parts: Vec<&RequestPart> = whole.request_origins.iter().flat_map(|origin| &origin.parts).collect();
+    assert_eq!(
+        parts,
+        [
+            &RequestPart::Whole { amount: 3000 },
+            &RequestPart::Overhead { runtime_class: Some(named("kata")), amount: 1 << 20 },
+        ]
+    );
 }
 
 #[test]

@@ -76,6 +76,7 @@ fn pod(at: usize, requests: ResourceList) -> Pod {
         uid: Uid(format!("p{at}")),
         labels: BTreeMap::new(),
         spec: PodSpec { requests, ..PodSpec::default() },
+        request_origins: vec![],
         owner: None,
         volumes: vec![],
         priority: 0,
@@ -120,6 +121,7 @@ fn pool(name: &str, types: &[&str], weight: u32, limits: PoolLimits) -> Pool {
         deadlines: Deadlines::default(),
         deleting: false,
         problem: None,
+        is_implicit: false,
     }
 }
 
@@ -204,8 +206,8 @@ fn documented(snapshot: &Snapshot, options: &PlanOptions) -> Document {
         catalogue: CatalogueSummary::of(&catalogue(0)),
         notes: Vec::new(),
         unread: Vec::new(),
+        refused: Vec::new(),
         names: PodNames::Qualified,
-        implicit_pool: false,
         counts_risk: options.spot_risk.is_some(),
     };
     document(planned(snapshot, options), context, Times::default()).expect("a plan that holds")

@@ -50,8 +50,7 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
     snapshot.gaps = Arc::new(gaps);
     notes.extend(lives_unread.clone());
     let told_of_pools = objects.pools.iter().filter_map(told_of).collect();
-    let implicit_pool = snapshot.pools.is_empty();
-    let catalogue = if implicit_pool {
+    let catalogue = if snapshot.pools.is_empty() {
         notes.push("the cluster has no NodePool; the plan may use the whole catalogue".to_owned());
         pool::without_pool(&mut snapshot, offers, &mut notes)?
     } else {
@@ -64,11 +63,11 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
         catalogue: CatalogueSummary::of(&catalogue),
         notes,
         unread: Vec::new(),
+        refused: Vec::new(),
         polite: BTreeSet::new(),
         preempting: Vec::new(),
         names: PodNames::Qualified,
         namespace: objects.namespace,
-        implicit_pool,
         include_waiting: false,
         lives_unread,
         told_of_pools,

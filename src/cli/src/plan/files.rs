@@ -71,6 +71,7 @@ pub fn input(paths: &[PathBuf], namespace: Option<&str>, offers: &Offers) -> Res
         missing: _,
         unread,
         bound_elsewhere,
+        refused,
         polite,
     } = manifest;
     notes.extend(bound_elsewhere);
@@ -79,7 +80,6 @@ pub fn input(paths: &[PathBuf], namespace: Option<&str>, offers: &Offers) -> Res
     if !buys_anyway && pods.is_empty() && workloads.is_empty() && daemonsets.is_empty() && notes.is_empty() {
         notes.push("no object in the files asks for a pod".to_owned());
     }
-    let implicit_pool = pools.is_empty();
     let mut snapshot = Snapshot {
         pods: keyed(pods, |pod| pod.key.clone()),
         nodes: keyed(nodes, |node| node.name.clone()),
@@ -123,7 +123,7 @@ pub fn input(paths: &[PathBuf], namespace: Option<&str>, offers: &Offers) -> Res
         .keys()
         .filter(|class| !snapshot.pools.values().any(|pool| pool.node_class == **class));
     notes.extend(unused.map(|class| format!("{class}: no NodePool names it, so it does not count")));
-    let catalogue = if implicit_pool {
+    let catalogue = if snapshot.pools.is_empty() {
         notes.push("no NodePool is given; the plan may use the whole catalogue".to_owned());
         pool::without_pool(&mut snapshot, offers, &mut notes)?
     } else {
@@ -136,11 +136,11 @@ pub fn input(paths: &[PathBuf], namespace: Option<&str>, offers: &Offers) -> Res
         catalogue: CatalogueSummary::of(&catalogue),
         notes,
         unread,
+        refused,
         polite,
         preempting: Vec::new(),
         names: PodNames::Qualified,
         namespace: DEFAULT_NAMESPACE.to_owned(),
-        implicit_pool,
         include_waiting: true,
         lives_unread: None,
         makers_unread: Some(MAKERS.to_owned()),

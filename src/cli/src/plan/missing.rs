@@ -102,8 +102,10 @@ impl Input {
             Explainable::Pod => snapshot.pods.keys().map(ToString::to_string).collect(),
             Explainable::Node => snapshot.nodes.keys().cloned().collect(),
             Explainable::Claim => snapshot.claims.keys().map(ToString::to_string).collect(),
-            Explainable::Pool if self.implicit_pool => BTreeSet::new(),
-            Explainable::Pool => snapshot.pools.keys().map(ToString::to_string).collect(),
+            Explainable::Pool => {
+                let written = snapshot.pools.values().filter(|pool| !pool.is_implicit);
+                written.map(|pool| pool.name.to_string()).collect()
+            }
         }
     }
 }

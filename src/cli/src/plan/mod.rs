@@ -18,8 +18,6 @@ mod tests;
 mod traced;
 mod unlisted_spot;
 
-pub use pool::unnamed;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
@@ -29,7 +27,8 @@ use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::disruption::{MoveHistory, RoomMade, make_room};
 use poolwright_core::plan::{Plan, PlanOptions, Sharing, SpotRisk, plan};
 use poolwright_core::{Gang, PodKey, PoolName, Snapshot, why};
-use poolwright_report::plan::{CatalogueSummary, DocumentContext, PodNames, document};
+use poolwright_intake::manifest::RefusedPods;
+use poolwright_report::plan::{CatalogueSummary, DocumentContext, PodNames, Refusal, document};
 use poolwright_terms::CapacityType;
 
 use crate::args::{InputFlags, PlanFlags, SearchFlags, SharingMode, limit};
@@ -48,6 +47,8 @@ pub struct Input {
     notes: Vec<String>,
     /// Objects of the input that make pods, but are not read.
     unread: Vec<String>,
+    /// Pods that an API server refuses to create.
+    refused: Vec<RefusedPods>,
     /// Pods that preempt no others.
     polite: BTreeSet<PodKey>,
     /// Pods that preempt others on the nodes of the input.
@@ -55,8 +56,6 @@ pub struct Input {
     names: PodNames,
     /// The namespace of pods that the user names without one.
     namespace: String,
-    /// Whether Poolwright invented the pool because the user gave none. The output does not mention such a pool.
-    pub implicit_pool: bool,
     /// Whether the plan includes pods that no scheduler has tried yet.
     include_waiting: bool,
     /// Says that what the controller has learned about durations of pods could not be read; `None` if it was read, or if there
@@ -126,11 +125,8 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     options.keep_solves = flags.save_problem.is_some() || flags.explain.is_some();
     let clock = SystemClock::new();
     let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
-    let PlanWithRoom { mut plan, explanations } =
+    let PlanWithRoom { plan, explanations } =
         plan_with_room(&input.snapshot, clock.now(), &options, &mut timer);
-    if input.implicit_pool {
-        plan.unplaced.iter_mut().for_each(|left| left.message = unnamed(&left.message));
-    }
     input.notes.extend(explanations.iter().map(|(pod, text)| format!("Pod {pod}: {text}")));
     // The problems are saved first, because they are most useful for a plan that is refused.
     if let Some(path) = &flags.save_problem {
@@ -148,16 +144,22 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
         snapshot: &input.snapshot,
         catalogue: input.catalogue,
         unread: input.unread,
+        refused: input
+            .refused
+            .into_iter()
+            .map(|RefusedPods { object, pods, .. }| Refusal { object, pods })
+            .collect(),
         notes: input.notes,
         names: input.names,
-        implicit_pool: input.implicit_pool,
         counts_risk: options.spot_risk.is_some(),
     };
     let mut document =
         document(plan, asked, timer.times()).map_err(|refused| Failure::Other(refused.into()))?;
     document.explanation = explained;
     print::plan(&document, flags.output, out).map_err(Failure::writing)?;
-    if flags.fail_on_unplaced && (document.pods.unplaced > 0 || !document.unread.is_empty()) {
+    let leaves_out =
+        document.pods.unplaced > 0 || !document.refused.is_empty() || !document.unread.is_empty();
+    if flags.fail_on_unplaced && leaves_out {
         return Ok(ExitStatus::PodsLeftOut);
     }
     Ok(ExitStatus::Done)
@@ -219,7 +221,8 @@ pub fn prepare(
         commitments: commitments::resolve(&committed, &offers.catalogue)?,
         preferences: flags.preferences.into(),
         min_values: flags.pool_rules.min_values_policy.into(),
-        default_usd_per_hour: limit(flags.pool_rules.default_usd_per_hour).filter(|_| !input.implicit_pool),
+        default_usd_per_hour: limit(flags.pool_rules.default_usd_per_hour)
+            .filter(|_| !input.snapshot.has_implicit_pool()),
         solver: search.options(),
         ..usual
     };

@@ -76,6 +76,7 @@ impl Input {
             })
             .collect();
         snapshot.gangs.retain(|key, _| key.1.namespace == namespace);
+        self.refused.retain(|refused| refused.namespace == namespace);
         if others > 0 {
             let pods = if others == 1 { "1 pod".to_owned() } else { format!("{others} pods") };
             self.notes.push(format!(
@@ -92,6 +93,7 @@ impl Input {
         all.extend(snapshot.pods.keys().map(|key| key.namespace().to_owned()));
         all.extend(snapshot.workloads.keys().map(|(_, key)| key.namespace.clone()));
         all.extend(snapshot.gangs.keys().map(|(_, key)| key.namespace.clone()));
+        all.extend(self.refused.iter().map(|refused| refused.namespace.clone()));
         all
     }
 }

@@ -44,34 +44,6 @@ pub fn without_pool(
     Ok(catalogue)
 }
 
-/// Rewrites a sentence that names the pool which stands for the whole catalogue, because the user knows no such pool.
-pub fn unnamed(sentence: &str) -> String {
-    let name = IMPLICIT;
-    let mut sentence = sentence
-        .replace(
-            &format!("nodes of pool `{name}` do not have it: add it to spec.template.metadata.labels if its nodes will have it"),
-            "no NodePool is given; write one whose spec.template.metadata.labels has it",
-        )
-        .replace(
-            &format!("nodes of pool `{name}` do not have them: add them to spec.template.metadata.labels if its nodes will have them"),
-            "no NodePool is given; write one whose spec.template.metadata.labels has them",
-        )
-        .replace(
-            &format!(", or add the label to spec.template.metadata.labels of pool {name} if its nodes will have it"),
-            ", or write a NodePool whose spec.template.metadata.labels has it",
-        )
-        .replace(&format!(" of pool {name}"), "")
-        .replace(&format!(" of pool `{name}`"), " of the catalogue")
-        .replace(&format!("pool `{name}`"), "the catalogue");
-    let counted = format!(", by pool: {name} (");
-    if let Some(at) = sentence.find(&counted)
-        && let Some(length) = sentence[at..].find(')')
-    {
-        sentence.replace_range(at..=at + length, "");
-    }
-    sentence
-}
-
 /// Returns the catalogues of the node classes of `pools`.
 ///
 /// A missing class sells nothing if `strict` is set, as in a cluster. Otherwise, for manifests, it sells what a plan without a
@@ -230,26 +202,6 @@ fn implicit() -> Pool {
         deadlines: Deadlines::default(),
         deleting: false,
         problem: None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pool_that_the_user_did_not_write_is_not_named() {
-        let cases = [
-            ("Considered 7 offerings, by pool: any (7).", "Considered 7 offerings."),
-            ("the cheapest is a/b of pool any at $1.00/h.", "the cheapest is a/b at $1.00/h."),
-            ("which no offering of pool `any` has for it", "which no offering of the catalogue has for it"),
-            (
-                "wants label `team` (ml); nodes of pool `any` do not have it: add it to spec.template.metadata.labels if its nodes will have it",
-                "wants label `team` (ml); no NodePool is given; write one whose spec.template.metadata.labels has it",
-            ),
-        ];
-        for (said, expected) in cases {
-            assert_eq!(unnamed(said), expected);
-        }
+        is_implicit: true,
     }
 }

@@ -40,9 +40,9 @@ fn a_plan_costs_the_same_in_its_document_its_table_and_the_status_of_its_pools()
         snapshot: &input.snapshot,
         catalogue: input.catalogue,
         unread: input.unread,
+        refused: Vec::new(),
         notes: input.notes,
         names: input.names,
-        implicit_pool: input.implicit_pool,
         counts_risk: options.spot_risk.is_some(),
     };
     let document = document(plan, asked, Times::default()).expect("a plan that holds");
@@ -81,9 +81,9 @@ fn a_plan_that_was_chosen_by_its_cost_over_time_shows_it_beside_the_cost_of_the_
         snapshot: &input.snapshot,
         catalogue: input.catalogue,
         unread: input.unread,
+        refused: Vec::new(),
         notes: input.notes,
         names: input.names,
-        implicit_pool: input.implicit_pool,
         counts_risk: options.spot_risk.is_some(),
     };
     let document = document(plan, asked, Times::default()).expect("a plan that holds");

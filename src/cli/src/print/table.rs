@@ -81,6 +81,10 @@ fn headline(plan: &Document) -> String {
     if plan.pods.unplaced > 0 {
         parts.push(format!("{} left out", count(plan.pods.unplaced)));
     }
+    let refused: usize = plan.refused.iter().map(|refusal| refusal.pods).sum();
+    if refused > 0 {
+        parts.push(format!("the API server refuses {}", pods(refused)));
+    }
     match plan.unread.len() {
         0 => {}
         1 => parts.push("1 object that makes pods is not read".to_owned()),

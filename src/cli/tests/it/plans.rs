@@ -397,3 +397,51 @@ fn free_room_of_nodes_that_are_there_is_used_before_anything_is_bought() {
     assert_eq!(plan["nodes"].as_array().map(Vec::len), Some(1));
     assert_eq!(plan["pods"]["total"], 2);
 }
+
+#[test]
+fn pods_that_a_quota_refuses_are_no_success_if_the_exit_code_matters() {
+    let objects = |allowed: u32| {
+        format!(
+            r"
+{{apiVersion: v1, kind: ResourceQuota, metadata: {{name: team, namespace: ml}}, spec: {{hard: {{pods: '{allowed}'}}}}}}
+---
+{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web, namespace: ml}}, spec: {{replicas: 3, selector: {{matchLabels: {{app: web}}}},
+  template: {{metadata: {{labels: {{app: web}}}}, spec: {{containers: [{{name: a, resources: {{requests: {{cpu: '1'}}}}}}]}}}}}}}}
+"
+        )
+    };
+    let args = ["plan", "-f", "-"];
+    let strict = [&args[..], &["--fail-on-unplaced"]].concat();
+    assert_eq!(poolwright(&args, &objects(1)).status.code(), Some(0));
+    let told = poolwright(&strict, &objects(1));
+    assert_eq!(told.status.code(), Some(3));
+    let text = String::from_utf8_lossy(&told.stdout);
+    assert!(text.contains("; the API server refuses 2 pods."), "{text}");
+    let narrowed = poolwright(&[&strict[..], &["-n", "ml"]].concat(), &objects(1));
+    assert_eq!(narrowed.status.code(), Some(3));
+    assert_eq!(poolwright(&strict, &objects(3)).status.code(), Some(0));
+    let plan = plan(&["-f", "-"], &objects(1));
+    assert_follows_schema(&plan);
+    assert_eq!(plan["refused"], serde_json::json!([{"object": "Deployment ml/web", "pods": 2}]));
+    assert!(plan["notes"].to_string().contains("ResourceQuota `team`"), "{}", plan["notes"]);
+}
+
+#[test]
+fn a_plan_without_a_pool_tells_nobody_to_change_one() {
+    let pod = |spec: &str| {
+        format!("{{apiVersion: v1, kind: Pod, metadata: {{name: a, namespace: ml}}, spec: {spec}}}")
+    };
+    let load = "{initContainers: [{name: load, resources: {limits: {nvidia.com/gpu: '64'}}}], containers: [{name: a}]}";
+    let left = plan(&["-f", "-"], &pod(load))["unplaced"][0]["message"].to_string();
+    assert!(
+        left.contains("needs 64 nvidia.com/gpu (init container `load` asks for 64 nvidia.com/gpu) in one node; the largest offering of the catalogue"),
+        "{left}"
+    );
+    let labelled = pod("{nodeSelector: {team: ml}, containers: [{name: a}]}");
+    let told = poolwright(&["explain", "pod", "ml/a", "-f", "-"], &labelled);
+    let text = String::from_utf8_lossy(&told.stdout);
+    assert!(text.contains("write a NodePool whose spec.template.metadata.labels has it"), "{text}");
+    assert!(!text.contains("pool any") && !text.contains("`any`") && !text.contains("by pool"), "{text}");
+    let pool = poolwright(&["explain", "pool", "any", "-f", "-"], &labelled);
+    assert_eq!(pool.status.code(), Some(2), "nobody wrote it");
+}

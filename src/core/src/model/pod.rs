@@ -15,6 +15,7 @@ use crate::model::pod_key::{ObjectKey, PodKey};
 use crate::model::preferences::Preferences;
 use crate::model::profile::EnforcedAffinity;
 use crate::model::quota::PodScopes;
+use crate::model::request::RequestOrigin;
 use crate::model::rules::{NodeSelectorTerm, Toleration};
 use crate::model::volumes::PodVolume;
 
@@ -64,6 +65,9 @@ pub struct Pod {
     pub labels: BTreeMap<String, String>,
     /// Its requirements on its node.
     pub spec: PodSpec,
+    /// What makes up the requests in `spec`, for messages; only of resources that its containers do not explain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub request_origins: Vec<RequestOrigin>,
     /// Volumes that not every node can provide.
     pub volumes: Vec<PodVolume>,
     /// Priority; 0 if it has none.
@@ -137,6 +141,7 @@ impl Pod {
             owner: None,
             labels: BTreeMap::new(),
             spec,
+            request_origins: Vec::new(),
             volumes: Vec::new(),
             priority: 0,
             scheduler: "default-scheduler".to_owned(),

@@ -87,6 +87,9 @@ pub struct TopologySpreadConstraint {
     pub ignore_node_affinity: bool,
     /// `nodeTaintsPolicy: Honor`: nodes whose taints the pod does not tolerate do not count.
     pub honor_node_taints: bool,
+    /// `matchLabelKeys` of labels that the pod has, for messages. Their values are in the selector.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub match_label_keys: Vec<String>,
     /// The scheduler's configuration file, if this is a default constraint; `None` for a constraint of the pod.
     pub default_of: Option<String>,
 }

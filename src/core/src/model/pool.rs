@@ -2,6 +2,7 @@
 
 use crate::model::names::PoolName;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use poolwright_catalog::{InstanceTypeName, ResourceName, UsdPerHour};
 use poolwright_terms::{NodeClassRef, Reason, Taint};
@@ -57,6 +58,54 @@ pub struct Pool {
     pub deleting: bool,
     /// The problem of the pool if it is invalid. An invalid pool buys nothing.
     pub problem: Option<PoolProblem>,
+    /// Whether the user wrote no pool, and this one stands for the whole catalogue. No sentence names such a pool.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_implicit: bool,
+}
+
+impl Pool {
+    /// Returns how sentences name the pool.
+    pub(crate) fn in_words(&self) -> PoolInWords<'_> {
+        if self.is_implicit { PoolInWords::Catalogue } else { PoolInWords::Named(&self.name) }
+    }
+}
+
+/// How sentences name a pool: ``pool `gpu` ``, or `the catalogue`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PoolInWords<'p> {
+    /// A pool that the user wrote.
+    Named(&'p PoolName),
+    /// The pool that stands for the whole catalogue.
+    Catalogue,
+}
+
+impl PoolInWords<'_> {
+    /// Returns whether the user wrote no pool.
+    pub fn is_catalogue(self) -> bool {
+        matches!(self, Self::Catalogue)
+    }
+
+    /// Returns a suffix for things of the pool: ` of pool gpu`; empty if the user wrote no pool.
+    pub fn of(self) -> String {
+        match self {
+            Self::Named(name) => format!(" of pool {name}"),
+            Self::Catalogue => String::new(),
+        }
+    }
+
+    /// Returns advice to widen the requirements of the pool, with the word that follows it; empty if there are none to widen.
+    pub fn widen_or(self) -> &'static str {
+        if self.is_catalogue() { "" } else { "widen the pool's requirements, or " }
+    }
+}
+
+impl fmt::Display for PoolInWords<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(name) => write!(f, "pool `{name}`"),
+            Self::Catalogue => f.write_str("the catalogue"),
+        }
+    }
 }
 
 /// Limits on all nodes of a pool together, including nodes that have not joined yet.

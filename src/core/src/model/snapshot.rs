@@ -126,6 +126,11 @@ impl Snapshot {
         Some(Namespace { name: name.to_owned(), labels, limits })
     }
 
+    /// Returns whether the user wrote no pool, so that one stands for the whole catalogue.
+    pub fn has_implicit_pool(&self) -> bool {
+        self.pools.values().any(|pool| pool.is_implicit)
+    }
+
     /// Returns the allocatable resources that nodes of a type lacked, if any.
     pub(crate) fn measured(
         &self,

@@ -8,24 +8,24 @@ use poolwright_solver::StopSignal;
 
 use crate::model::plan::{OverTime, PlacedPod, Plan, UnplacedPod, UnplacedReason};
 use crate::model::relaxed::PreferencePolicy;
-use crate::model::{Pod, PodKey, PoolName};
+use crate::model::{ObjectKey, Pod, PodKey, PoolName};
 use crate::plan::audit::topology as audit_topology;
 use crate::plan::context::PlanContext;
+use crate::plan::left_by::LeftBy;
 use crate::plan::pack::horizon::Horizons;
 use crate::plan::pack::{classes, room_lives, solves};
 use crate::plan::pending::{PendingPod, Settled};
 use crate::plan::place::{preferences, sticky, topology};
-use crate::plan::unplaced::left_over::LeftOver;
+use crate::plan::unplaced::left_over::{LeftOver, LeftPods};
 use crate::plan::{claims, groups, pending, unplaced};
 use crate::rules::colocation::Colocation;
-use crate::rules::pin::Pin;
 use crate::supply::{limits, offerings, rooms};
 
 /// One attempt at a plan. Another attempt may follow and use its lessons.
 pub(crate) struct Attempt {
     pub plan: Plan,
-    /// Pods that were pinned to a place and did not fit there, with the reason.
-    pub left: Vec<(PodKey, Pin, String)>,
+    /// What packing left out.
+    pub left: LeftPods,
     pub limits_reached: Vec<(PoolName, String)>,
     /// The violations of rules about hosts, zones and other domains.
     pub violations: Vec<audit_topology::Violation>,
@@ -42,6 +42,8 @@ struct Placed<'a> {
     settled: Settled<'a>,
     assigned: topology::Assigned<'a>,
     unplaced: Vec<UnplacedPod>,
+    /// Pods of incomplete gangs, with their gang.
+    of_gangs: Vec<(&'a Pod, ObjectKey)>,
 }
 
 /// The result of packing, and the inputs that later steps need.
@@ -65,7 +67,7 @@ impl PlanContext<'_> {
         stop: &mut dyn StopSignal,
     ) -> Attempt {
         let mut rooms = self.rooms.clone();
-        let Placed { settled, assigned, mut unplaced } = self.place(supply, lessons, &mut rooms);
+        let Placed { settled, assigned, mut unplaced, of_gangs } = self.place(supply, lessons, &mut rooms);
         let preferred = self.prefer(supply, policy, &rooms, &settled, &assigned);
         let mut unlistable = BTreeSet::new();
         let places = (&settled, &assigned, &preferred);
@@ -80,6 +82,9 @@ impl PlanContext<'_> {
             let made = self.make_claims(supply, &settled.open, &packed, &rooms);
             plan.claims = made.claims;
             unlistable.extend(made.refused.iter().map(|node| node.offering));
+            for node in &made.refused {
+                packed.limits.give_back(&node.uses);
+            }
             unplaced.extend(made.refused.into_iter().flat_map(|node| {
                 let (reason, message) = (UnplacedReason::LimitReached, node.message);
                 node.pods.into_iter().map(move |pod| UnplacedPod { pod, reason, message: message.clone() })
@@ -87,7 +92,21 @@ impl PlanContext<'_> {
             on_rooms.extend(&packed.outcome.on_rooms);
         }
         plan.placements = placements(&on_rooms, &rooms);
-        let left = self.leave_over(supply, &assigned, &packed, &rooms, &mut unplaced);
+        // Sentences about limits count what this plan buys, so they come last.
+        let without_place = without_place(&assigned, lessons);
+        unplaced.extend(without_place.iter().map(|(pod, reason, by)| UnplacedPod {
+            pod: pod.clone(),
+            reason: *reason,
+            message: by.sentence(&packed.limits, supply),
+        }));
+        unplaced.extend(of_gangs.into_iter().filter_map(|(pod, gang)| {
+            let message = lessons.gangs_left_out.get(&gang)?.message(&packed.limits, supply);
+            Some(UnplacedPod { pod: pod.key.clone(), reason: UnplacedReason::GangIncomplete, message })
+        }));
+        let mut left = self.leave_over(supply, &assigned, &packed, &rooms, &mut unplaced);
+        let is_of_gang = |pod: &PodKey| self.snapshot.pods.get(pod).is_some_and(|pod| pod.group.is_some());
+        let of_gangs = without_place.into_iter().filter(|(pod, ..)| is_of_gang(pod));
+        left.of_gangs.extend(of_gangs.map(|(pod, _, by)| (pod, by)));
         unplaced.sort();
         plan.unplaced = unplaced;
         let violations = if plan.refused.is_empty() {
@@ -119,7 +138,7 @@ impl PlanContext<'_> {
         // Earlier places are kept. So no order of events and no restart makes Poolwright buy twice for the same pod.
         let pending = self.demand.pending.clone();
         let mut settled = sticky::settle(pending, snapshot, rooms, colocation, *now, &lessons.unsettled);
-        groups::Groups::leave_out(&lessons.gangs_left_out, &mut settled);
+        let of_gangs = groups::Groups::leave_out(&lessons.gangs_left_out, &mut settled);
         pending::collect::give_way(&mut settled.open, options);
         unplaced.append(&mut settled.unplaced);
         let assigned = topology::assign(&topology::TopologyInputs {
@@ -134,19 +153,7 @@ impl PlanContext<'_> {
             options,
             lessons,
         });
-        for (pod, message) in &assigned.unplaced {
-            // If the pod's earlier place had no capacity, that is the reason. The rule only explains why the pod cannot go
-            // elsewhere.
-            let had = lessons.bans.get(pod).and_then(|pins| pins.values().next());
-            let (reason, message) = match had {
-                Some(limit) => {
-                    (UnplacedReason::LimitReached, format!("{limit}; in other places it {message}"))
-                }
-                None => (UnplacedReason::TopologyRule, message.clone()),
-            };
-            unplaced.push(UnplacedPod { pod: (*pod).clone(), reason, message });
-        }
-        Placed { settled, assigned, unplaced }
+        Placed { settled, assigned, unplaced, of_gangs }
     }
 
     /// Chooses the preferences that new nodes should meet.
@@ -234,7 +241,7 @@ impl PlanContext<'_> {
         maker.claims(&packed.outcome.new)
     }
 
-    /// Explains each unplaced pod. Returns the pods that were pinned to a place and may fit elsewhere.
+    /// Explains each unplaced pod, and returns what later attempts learn from them.
     fn leave_over<'s>(
         &'s self,
         supply: &'s offerings::Supply<'s>,
@@ -242,7 +249,7 @@ impl PlanContext<'_> {
         packed: &Packed<'s>,
         rooms: &rooms::Rooms<'s>,
         unplaced: &mut Vec<UnplacedPod>,
-    ) -> Vec<(PodKey, Pin, String)> {
+    ) -> LeftPods {
         let left_over = LeftOver {
             inputs: unplaced::UnplacedInputs {
                 snapshot: self.snapshot,
@@ -254,6 +261,7 @@ impl PlanContext<'_> {
                 daemons: &self.daemons,
                 sharing: self.options.sharing,
                 min_values: self.options.min_values,
+                origins: &[],
             },
             classes: &packed.classes,
             outcome: &packed.outcome,
@@ -298,6 +306,25 @@ impl Packed<'_> {
         };
         self.outcome.limits_reached.iter().filter_map(of_pool).collect()
     }
+}
+
+/// Returns the pods for which rules about other pods left no place, with the reasons.
+fn without_place(
+    assigned: &topology::Assigned<'_>,
+    lessons: &topology::Lessons,
+) -> Vec<(PodKey, UnplacedReason, LeftBy)> {
+    let of = |(pod, rule): (&&PodKey, &String)| {
+        // If the pod's earlier place had no capacity, that is the reason. The rule only explains why the pod cannot go elsewhere.
+        let had = lessons.bans.get(*pod).and_then(|pins| pins.values().next());
+        let (reason, by) = match had {
+            Some(had) => {
+                (UnplacedReason::LimitReached, had.clone().with(&format!("; in other places it {rule}")))
+            }
+            None => (UnplacedReason::TopologyRule, LeftBy::other(rule.clone())),
+        };
+        ((*pod).clone(), reason, by)
+    };
+    assigned.unplaced.iter().map(of).collect()
 }
 
 /// Returns the pods that the plan places on existing nodes and claims.

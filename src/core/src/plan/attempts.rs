@@ -80,7 +80,7 @@ impl PlanContext<'_> {
         loop {
             let attempt = self.attempt(supply, &lessons, policy, stop);
             let learnt = attempts < ATTEMPTS && self.learn(&mut lessons, &attempt);
-            let again = learnt || self.leave_gangs_out(&mut lessons, &attempt.plan, attempts < ATTEMPTS);
+            let again = learnt || self.leave_gangs_out(&mut lessons, &attempt, attempts < ATTEMPTS);
             let fewer =
                 |one: &Attempt, other: &Attempt| self.left_over(&one.plan) < self.left_over(&other.plan);
             if !again {
@@ -89,7 +89,7 @@ impl PlanContext<'_> {
                     _ => attempt,
                 };
             }
-            let is_whole = attempt.violations.is_empty() && attempt.left.is_empty();
+            let is_whole = attempt.violations.is_empty() && attempt.left.pinned.is_empty();
             if is_whole
                 && !attempt.unlistable.is_empty()
                 && fullest.as_ref().is_none_or(|before| fewer(&attempt, before))
@@ -102,11 +102,13 @@ impl PlanContext<'_> {
 
     /// Excludes incomplete gangs from the next attempt. With `half`, excludes only the less important half, because the others
     /// may then fit. Returns whether any was excluded.
-    fn leave_gangs_out(&self, lessons: &mut topology::Lessons, plan: &Plan, half: bool) -> bool {
+    fn leave_gangs_out(&self, lessons: &mut topology::Lessons, attempt: &Attempt, half: bool) -> bool {
+        let plan = &attempt.plan;
         if !plan.refused.is_empty() {
             return false;
         }
-        let incomplete = self.groups.incomplete(self.snapshot, plan, &lessons.gangs_left_out);
+        let (left, known) = (&attempt.left.of_gangs, &lessons.gangs_left_out);
+        let incomplete = self.groups.incomplete(self.snapshot, plan, left, known);
         let count = if half { incomplete.len().div_ceil(2) } else { incomplete.len() };
         lessons.gangs_left_out.extend(incomplete.into_iter().take(count));
         count > 0
@@ -147,7 +149,7 @@ impl PlanContext<'_> {
                 }
             }
         }
-        for (pod, pin, why) in left {
+        for (pod, pin, why) in &left.pinned {
             let bans = lessons.bans.entry(pod.clone()).or_default();
             learnt |= bans.insert(pin.clone(), why.clone()).is_none();
         }

@@ -8,7 +8,7 @@ use poolwright_catalog::{InstanceTypeName, OfferingId, RankedOffering, ResourceL
 
 use crate::model::Reclaims;
 use crate::model::plan::{LabelChoice, PlannedClaim};
-use crate::model::{ClaimName, OwnerKey, PodKey, Snapshot};
+use crate::model::{ClaimName, OwnerKey, PodKey, PoolInWords, Snapshot};
 use crate::plan::PlanOptions;
 use crate::plan::listing::{Listed, in_words};
 use crate::plan::pack::classes::PodClasses;
@@ -86,6 +86,8 @@ pub(crate) struct RefusedNode {
     pub message: String,
     /// The index of its pool in the supply, and of its offering.
     pub offering: (usize, usize),
+    /// The amount of each limit that it would have used.
+    pub uses: BTreeMap<u32, u64>,
 }
 
 impl ClaimBuilder<'_, '_> {
@@ -112,7 +114,8 @@ impl ClaimBuilder<'_, '_> {
                 Ok(order) => order,
                 Err(why) => {
                     let offering = (node.pool, node.offer.offering);
-                    refused.push(RefusedNode { pods: planned_pods, message: why, offering });
+                    let uses = self.uses(node, &node.offer);
+                    refused.push(RefusedNode { pods: planned_pods, message: why, offering, uses });
                     continue;
                 }
             };
@@ -305,10 +308,11 @@ impl ClaimBuilder<'_, '_> {
         let second = second.filter(|second| *second.name != chosen.offering.instance_type);
         let avoided = avoided.filter(|avoided| *avoided.id != chosen.offering);
         let riskier = riskier.filter(|riskier| chosen.price.is_some_and(|price| riskier.price <= price));
-        let mut reasons = vec![holds(chosen, pods, &stated, &self.supply.pools[node.pool].pool.name.0)];
+        let pool = self.supply.pools[node.pool].pool.in_words();
+        let mut reasons = vec![holds(chosen, pods, &stated, pool)];
         // Other types are not compared for a node whose GPUs are shared or cut.
         if let (Some(_), None, None, true) = (chosen.price, &second, &avoided, node.gpus.is_empty()) {
-            reasons.push(format!("no other type of pool `{}` does", self.supply.pools[node.pool].pool.name));
+            reasons.push(format!("no other type of {pool} does"));
         }
         // Offerings at no higher price but with more interruptions are mentioned below.
         let second = second
@@ -422,12 +426,12 @@ impl<'a> ClaimNames<'a> {
     }
 }
 
-fn holds(chosen: &RankedOffering, pods: usize, requests: &ResourceList, pool: &str) -> String {
+fn holds(chosen: &RankedOffering, pods: usize, requests: &ResourceList, pool: PoolInWords<'_>) -> String {
     let OfferingId { instance_type, zone, capacity_type } = &chosen.offering;
     let pods = format!("{} ({})", format::count(pods, "pod"), format::gist(requests));
     let Some(price) = chosen.price else {
         return format!(
-            "{instance_type} {capacity_type} in {zone} at an unknown price, which pool `{pool}` allows, holds {pods}, because no offering with a known price does"
+            "{instance_type} {capacity_type} in {zone} at an unknown price, which {pool} allows, holds {pods}, because no offering with a known price does"
         );
     };
     format!("{instance_type} {capacity_type} in {zone} at {price:#} holds {pods}")

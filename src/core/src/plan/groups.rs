@@ -11,7 +11,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::demand::{GroupState, group_state, is_there};
 use crate::model::plan::{Plan, UnplacedPod, UnplacedReason};
 use crate::model::{ObjectKey, Pod, PodKey, Snapshot};
+use crate::plan::left_by::LeftBy;
 use crate::plan::pending::{Demand, PendingPod, Settled};
+use crate::supply::limits::Limits;
+use crate::supply::offerings::Supply;
+
+/// A gang for which an attempt had places, but too few.
+#[derive(Clone, Debug)]
+pub(crate) struct IncompleteGang {
+    /// How many of its pods start together, and how many had room.
+    words: String,
+    /// One of its pods without a place, and the reason.
+    left: Option<(PodKey, LeftBy)>,
+}
+
+impl IncompleteGang {
+    /// Returns the message for its pods, with what the limits count now that nothing is bought for them.
+    pub fn message(&self, limits: &Limits, supply: &Supply<'_>) -> String {
+        let why = self.left.as_ref().map(|(pod, by)| format!("; pod {pod}: {}", by.sentence(limits, supply)));
+        format!("{}{}", self.words, why.unwrap_or_default())
+    }
+}
 
 /// The PodGroups of pods without a node, by key.
 #[derive(Debug, Default)]
@@ -109,19 +129,20 @@ impl<'a> Groups<'a> {
         });
     }
 
-    /// Returns the gangs for which the plan has places, but fewer than their minimum, with a message. The least important gangs
-    /// come first. Gangs in `known` are left out.
+    /// Returns the gangs for which the plan has places, but fewer than their minimum. The least important gangs come first. Gangs
+    /// in `known` are left out. `left` has the reasons of unplaced pods of gangs.
     pub fn incomplete(
         &self,
         snapshot: &Snapshot,
         plan: &Plan,
-        known: &BTreeMap<ObjectKey, String>,
-    ) -> Vec<(ObjectKey, String)> {
+        left: &BTreeMap<PodKey, LeftBy>,
+        known: &BTreeMap<ObjectKey, IncompleteGang>,
+    ) -> Vec<(ObjectKey, IncompleteGang)> {
         if self.by_key.is_empty() {
             return Vec::new();
         }
         let placed = placed(snapshot, plan);
-        let mut found: Vec<(&ObjectKey, &GroupState<'_>, String)> = Vec::new();
+        let mut found: Vec<(&ObjectKey, &GroupState<'_>, IncompleteGang)> = Vec::new();
         for (key, state) in &self.by_key {
             let have = placed.get(key).copied().unwrap_or_default();
             let Some(least) = state.least() else { continue };
@@ -130,32 +151,37 @@ impl<'a> Groups<'a> {
             }
             let of = |left: &&UnplacedPod| belongs(snapshot, &left.pod, key);
             let other = plan.unplaced.iter().filter(of).max_by_key(|left| left.reason.is_unmet_demand());
-            let why = other.map_or_else(String::new, |left| format!("; pod {}: {}", left.pod, left.message));
+            let reason = |of: &UnplacedPod| {
+                let by = left.get(&of.pod).cloned();
+                (of.pod.clone(), by.unwrap_or_else(|| LeftBy::other(of.message.clone())))
+            };
             let room = state.bound + have;
-            let sentence = format!(
-                "{least} pods of its {} start together, but only {room} of them have room, so Poolwright buys nothing for any{why}",
+            let words = format!(
+                "{least} pods of its {} start together, but only {room} of them have room, so Poolwright buys nothing for any",
                 state.name(key)
             );
-            found.push((key, state, sentence));
+            found.push((key, state, IncompleteGang { words, left: other.map(reason) }));
         }
         found.sort_by_key(|(key, state, _)| (state.priority, Reverse(state.created), Reverse(*key)));
-        found.into_iter().map(|(key, _, sentence)| (key.clone(), sentence)).collect()
+        found.into_iter().map(|(key, _, gang)| (key.clone(), gang)).collect()
     }
 
-    /// Removes the pods of these gangs from the demand.
-    pub fn leave_out(gangs: &BTreeMap<ObjectKey, String>, settled: &mut Settled<'a>) {
-        let Settled { open, unplaced, .. } = settled;
+    /// Removes the pods of these gangs from the demand, and returns them with their gang.
+    pub fn leave_out(
+        gangs: &BTreeMap<ObjectKey, IncompleteGang>,
+        settled: &mut Settled<'a>,
+    ) -> Vec<(&'a Pod, ObjectKey)> {
+        let mut out = Vec::new();
         if gangs.is_empty() {
-            return;
+            return out;
         }
-        open.retain(|want| {
-            let sentence = group_of(want).and_then(|key| gangs.get(&key));
-            if let Some(sentence) = sentence {
-                let (pod, message) = (want.pod.key.clone(), sentence.clone());
-                unplaced.push(UnplacedPod { pod, reason: UnplacedReason::GangIncomplete, message });
-            }
-            sentence.is_none()
+        settled.open.retain(|want| {
+            let gang = group_of(want).filter(|key| gangs.contains_key(key));
+            let stays = gang.is_none();
+            out.extend(gang.map(|key| (want.pod, key)));
+            stays
         });
+        out
     }
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod audit;
 pub(crate) mod claims;
 pub(crate) mod context;
 pub(crate) mod groups;
+pub(crate) mod left_by;
 pub(crate) mod listed;
 pub(crate) mod listing;
 pub(crate) mod moved;

@@ -72,16 +72,19 @@ pub(crate) fn gist(list: &ResourceList) -> String {
     if plain.is_empty() { "no requests".to_owned() } else { plain.join(", ") }
 }
 
-/// Returns all requests for resources: CPU and memory first, then the others.
-pub(crate) fn requests(list: &ResourceList) -> String {
+/// Returns all requests for resources: CPU and memory first, then the others. `origin` says where a request comes from, in words that
+/// follow it.
+pub(crate) fn requests(list: &ResourceList, origin: impl Fn(&ResourceName) -> String) -> String {
     let is_plain = |name: &ResourceName| matches!(name.as_str(), ResourceName::CPU | ResourceName::MEMORY);
     let named =
         |name: &ResourceName| !name.as_str().starts_with(ATTACHABLE) && name.as_str() != ResourceName::PODS;
     let shown = list.iter().filter(|(name, amount)| *amount > 0 && named(name));
     let (plain, others): (Vec<_>, Vec<_>) = shown.partition(|(name, _)| is_plain(name));
-    let plain = plain.into_iter().map(|(name, amount)| format!("{} {name}", quantity(name, amount)));
-    let others = others.into_iter().map(|(name, amount)| format!("{} x {name}", quantity(name, amount)));
-    let all: Vec<String> = plain.chain(others).collect();
+    let plain = plain.into_iter().map(|(name, amount)| (name, format!("{} {name}", quantity(name, amount))));
+    let others =
+        others.into_iter().map(|(name, amount)| (name, format!("{} x {name}", quantity(name, amount))));
+    let all: Vec<String> =
+        plain.chain(others).map(|(name, words)| format!("{words}{}", origin(name))).collect();
     if all.is_empty() { "no requests".to_owned() } else { all.join(", ") }
 }
 

@@ -1,6 +1,11 @@
-//! Effective resource requests of pods.
+//! Effective resource requests of pods, and what makes them up.
+
+use std::collections::BTreeSet;
 
 use poolwright_catalog::{ResourceList, ResourceName};
+
+use crate::model::{RequestOrigin, RequestPart};
+use crate::rules::format::quantity;
 
 /// One init container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,6 +54,89 @@ pub fn effective(
     effective
 }
 
+/// Returns what makes up the effective requests of a pod, for each resource that its containers do not explain. The arguments are
+/// those of [`effective`], with the names of the init containers and of the runtime class.
+pub fn origins(
+    containers: &[ResourceList],
+    init: &[(&str, &InitContainer)],
+    (overhead, runtime_class): (&ResourceList, Option<&str>),
+    pod_level: Option<&ResourceList>,
+) -> Vec<RequestOrigin> {
+    let lists = init.iter().map(|(_, container)| &container.requests).chain([overhead]).chain(pod_level);
+    let resources: BTreeSet<&ResourceName> =
+        lists.flat_map(ResourceList::iter).map(|(name, _)| name).collect();
+    let origin = |resource: &ResourceName| {
+        let of = |list: &ResourceList| list.get(resource.as_str());
+        let together = containers.iter().map(of).fold(0, u64::saturating_add);
+        let (from_containers, mut parts) = of_containers(together, init, of);
+        if let Some(amount) = pod_level.map(of).filter(|whole| *whole > 0 && *whole != from_containers) {
+            parts = vec![RequestPart::Whole { amount }];
+        }
+        let amount = of(overhead);
+        if amount > 0 {
+            parts.push(RequestPart::Overhead { runtime_class: runtime_class.map(str::to_owned), amount });
+        }
+        (!parts.is_empty()).then(|| RequestOrigin { resource: resource.clone(), parts })
+    };
+    resources.into_iter().filter_map(origin).collect()
+}
+
+/// Returns the effective amount of one resource without overhead and requests of the pod, and the init containers that it comes
+/// from. `together` is the amount of the containers.
+fn of_containers(
+    together: u64,
+    init: &[(&str, &InitContainer)],
+    of: impl Fn(&ResourceList) -> u64,
+) -> (u64, Vec<RequestPart>) {
+    let mut sidecars = Vec::new();
+    let mut beside = 0u64;
+    // The init container that asks for most, with the sidecars that run beside it.
+    let mut starting: (u64, Vec<RequestPart>) = (0, Vec::new());
+    for (name, one) in init {
+        let (container, amount) = ((*name).to_owned(), of(&one.requests));
+        if amount == 0 {
+            continue;
+        }
+        if one.sidecar {
+            beside = beside.saturating_add(amount);
+            sidecars.push(RequestPart::Sidecar { container, amount });
+        } else if beside.saturating_add(amount) > starting.0 {
+            let first = RequestPart::Init { container, amount };
+            starting = (beside.saturating_add(amount), [first].into_iter().chain(sidecars.clone()).collect());
+        }
+    }
+    let running = together.saturating_add(beside);
+    if starting.0 > running { starting } else { (running, sidecars) }
+}
+
+/// Says where the requests for some resources come from: `` (init container `load` asks for 8 cpu)``. Empty if the containers
+/// explain them.
+pub(crate) fn in_words(origins: &[RequestOrigin], is_meant: impl Fn(&ResourceName) -> bool) -> String {
+    let meant = origins.iter().filter(|origin| is_meant(&origin.resource));
+    let parts = meant.flat_map(|origin| origin.parts.iter().map(move |part| words(&origin.resource, part)));
+    let parts: Vec<String> = parts.collect();
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+}
+
+fn words(resource: &ResourceName, part: &RequestPart) -> String {
+    let of = |amount: u64| format!("{} {resource}", quantity(resource, amount));
+    match part {
+        RequestPart::Init { container, amount } => {
+            format!("init container `{container}` asks for {}", of(*amount))
+        }
+        RequestPart::Sidecar { container, amount } => {
+            format!("sidecar `{container}` asks for {}", of(*amount))
+        }
+        RequestPart::Whole { amount } => format!("spec.resources of the pod asks for {}", of(*amount)),
+        RequestPart::Overhead { runtime_class: Some(class), amount } => {
+            format!("the overhead of RuntimeClass `{class}` is {}", of(*amount))
+        }
+        RequestPart::Overhead { runtime_class: None, amount } => {
+            format!("spec.overhead of the pod is {}", of(*amount))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +183,52 @@ mod tests {
             .with(ResourceName::MEMORY, 7)
             .with(ResourceName::PODS, 1);
         assert_eq!(effective(&containers, &init, &ResourceList::new(), None), expected);
+    }
+
+    /// Returns what is said about CPU, and the effective amount that it must explain.
+    fn said(
+        containers: &[u64],
+        init: &[(&str, InitContainer)],
+        overhead: u64,
+        whole: Option<u64>,
+    ) -> (String, u64) {
+        let containers: Vec<_> = containers.iter().map(|milli| cpu(*milli)).collect();
+        let (overhead, whole) = (cpu(overhead), whole.map(cpu));
+        let named: Vec<(&str, &InitContainer)> = init.iter().map(|(name, one)| (*name, one)).collect();
+        let origins = origins(&containers, &named, (&overhead, Some("kata")), whole.as_ref());
+        let init: Vec<InitContainer> = init.iter().map(|(_, one)| one.clone()).collect();
+        let effective = effective(&containers, &init, &overhead, whole.as_ref());
+        (in_words(&origins, ResourceName::is_cpu), effective.get(ResourceName::CPU))
+    }
+
+    #[test]
+    fn a_request_says_which_part_of_the_pod_it_comes_from() {
+        assert_eq!(said(&[1000], &[("small", init(500))], 0, None), (String::new(), 1000));
+        let load = [("small", init(500)), ("load", init(8000))];
+        assert_eq!(
+            said(&[1000], &load, 0, None),
+            (" (init container `load` asks for 8 cpu)".to_owned(), 8000)
+        );
+        let beside = [("early", sidecar(300)), ("load", init(900)), ("late", sidecar(100))];
+        assert_eq!(
+            said(&[100], &beside, 0, None),
+            (" (init container `load` asks for 0.9 cpu, sidecar `early` asks for 0.3 cpu)".to_owned(), 1200)
+        );
+        assert_eq!(
+            said(&[1000], &[("proxy", sidecar(100))], 50, None),
+            (
+                " (sidecar `proxy` asks for 0.1 cpu, the overhead of RuntimeClass `kata` is 0.05 cpu)"
+                    .to_owned(),
+                1150
+            )
+        );
+        assert_eq!(
+            said(&[1000], &load, 0, Some(4000)),
+            (" (spec.resources of the pod asks for 4 cpu)".to_owned(), 4000)
+        );
+        let same = said(&[1000], &load, 0, Some(8000));
+        assert_eq!(same.0, " (init container `load` asks for 8 cpu)", "the whole asks for what its parts do");
+        assert_eq!(said(&[1000], &[], 0, Some(1000)), (String::new(), 1000));
     }
 
     #[test]

@@ -162,6 +162,14 @@ impl Limits {
         }
     }
 
+    /// Gives back what a node uses that is not bought.
+    pub fn give_back(&mut self, uses: &BTreeMap<u32, u64>) {
+        for (limit, amount) in uses {
+            let limit = &mut self.all[*limit as usize];
+            limit.left = limit.left.saturating_add(*amount).min(limit.before);
+        }
+    }
+
     /// Returns the limits in the solver's form.
     pub fn for_solver(&self, supply: &Supply<'_>) -> Vec<Limit> {
         let name = |limit: &PoolLimit| match limit.pool {

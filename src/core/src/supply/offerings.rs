@@ -142,6 +142,11 @@ impl<'a> Supply<'a> {
         models
     }
 
+    /// Returns whether the user wrote no pool, so that the whole catalogue may be bought.
+    pub fn is_catalogue(&self) -> bool {
+        self.pools.iter().any(|offered| offered.pool.is_implicit)
+    }
+
     /// Returns the labels of a new node.
     pub fn labels(&self, pool: usize, offering: usize) -> NewNodeLabels<'_> {
         let supply = &self.pools[pool];

@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-use poolwright_catalog::{InstanceTypeName, ResourceList, ResourceName, UsdPerHour};
+use poolwright_catalog::{InstanceType, InstanceTypeName, ResourceList, ResourceName, UsdPerHour};
 
 use crate::demand::volumes::attach::Attachable;
-use crate::model::{PodSpec, Sharing, Snapshot};
+use crate::model::{PodSpec, PoolLimits, Sharing, Snapshot};
 use crate::rules;
 use crate::rules::format::ATTACHABLE;
-use crate::rules::gpus::{GpuForm, GpuNeed};
+use crate::rules::gpus::{self, GpuForm, GpuNeed};
 use crate::supply::daemonsets::DaemonSets;
-use crate::supply::offerings::{Supply, as_measured};
+use crate::supply::offerings::{PoolOffering, Supply, as_measured};
 
 /// What a pod asks of a node.
 #[derive(Clone, Copy, Debug)]
@@ -48,9 +48,12 @@ impl fmt::Display for WiderType<'_> {
 impl<'s> Wider<'s, '_> {
     /// Returns an instance type that would hold the pod if the requirements of the pool at this index allowed every offering of its
     /// node class: of those that break the fewest requirements, the cheapest. A type with GPUs comes last for pods without. Taints
-    /// are not checked.
+    /// are not checked. The pool that stands for the whole catalogue has no requirements to widen.
     pub fn holds(&self, at: usize, asked: Asked<'_>) -> Option<WiderType<'s>> {
         let pool = &self.supply.pools[at];
+        if pool.pool.is_implicit {
+            return None;
+        }
         let catalogue = self.supply.tables[pool.table].catalogue;
         let daemons = self.daemons.tolerating(&pool.pool.taints);
         let holds = |index: usize| {
@@ -71,17 +74,45 @@ impl<'s> Wider<'s, '_> {
             let grants = |form: &GpuForm| form.grants(self.sharing, kind, asked.gpus);
             let has_gpus = asked.gpus.is_none() || GpuForm::all(self.sharing, kind).iter().any(grants);
             let price: UsdPerHour = offering.price.known()?;
-            let limits = &pool.pool.limits;
-            let is_within = limits.usd_per_hour.is_none_or(|most| price <= most)
-                && limits.resources.iter().all(|(name, most)| kind.allocatable.get(name.as_str()) <= *most);
             let broken = pool.pool.requirements.iter().filter(|one| !rules::matches(one, &labels)).count();
             let wastes_gpus = kind.gpu.is_some()
                 && asked.gpus.is_none()
                 && asked.requests.get(ResourceName::NVIDIA_GPU) == 0;
-            let fits = has_gpus && is_within && asked.requests.fits(&room);
+            let fits = has_gpus && is_within(&pool.pool.limits, kind, price) && asked.requests.fits(&room);
             fits.then_some((wastes_gpus, broken, price, index, &kind.name))
         };
         let best = (0..catalogue.offerings().len()).filter_map(holds).min()?;
         Some(WiderType { kind: best.4, price: best.2 })
     }
+
+    /// Returns whether a pool could buy a node for the pod if GPUs were cut into MIG instances.
+    pub fn holds_if_cut(&self, spec: &PodSpec) -> bool {
+        let mig = Sharing::Mig { mixed: false };
+        let (requests, need) = gpus::wanted(mig, &self.supply.mig_models(), spec);
+        let holds = |at: usize, offer: &PoolOffering| {
+            let kind = self.supply.instance_type(at, offer.offering);
+            let room = &self.supply.capacities[offer.capacity];
+            let grants =
+                |form: &GpuForm| form.grants(mig, kind, need.as_ref()) && requests.fits(&form.room(room));
+            let is_affordable = match offer.availability.price() {
+                Some(price) => is_within(&self.supply.pools[at].pool.limits, kind, price),
+                None => offer.availability.is_sold(),
+            };
+            is_affordable
+                && rules::check_labels(spec, &self.supply.labels(at, offer.offering)).is_ok()
+                && GpuForm::all(mig, kind).iter().any(grants)
+        };
+        need.is_some()
+            && self.supply.pools.iter().enumerate().any(|(at, offered)| {
+                rules::check_taints(&spec.tolerations, &offered.pool.taints).is_ok()
+                    && offered.offers.iter().any(|offer| holds(at, offer))
+            })
+    }
+}
+
+/// Returns whether the limits of a pool allow one node of a type.
+fn is_within(limits: &PoolLimits, kind: &InstanceType, price: UsdPerHour) -> bool {
+    limits.nodes != Some(0)
+        && limits.usd_per_hour.is_none_or(|most| price <= most)
+        && limits.resources.iter().all(|(name, most)| kind.allocatable.get(name.as_str()) <= *most)
 }

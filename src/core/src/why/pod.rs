@@ -10,10 +10,14 @@ use poolwright_terms::labels::HOSTNAME;
 use crate::demand::profiles::ProfileRules;
 use crate::model::PlanOptions;
 use crate::model::plan::{Plan, Target};
-use crate::model::{NodeSelectorTerm, Pod, PodKey, PodPhase, PodRole, PodSpec, Snapshot};
+use crate::model::{
+    NodeSelectorTerm, Pod, PodKey, PodPhase, PodRole, PodSpec, PoolName, RequestOrigin, Snapshot,
+};
 use crate::plan::place::preferences::messages::RELAXED;
 use crate::rules::budgets::never_met_of;
 use crate::rules::format::{list, requests};
+use crate::rules::requests::in_words;
+use crate::rules::spread::messages::fields;
 use crate::why::rulings::{OfferingRuling, PodRulings, Ruling, rulings};
 
 /// The most lines of an explanation.
@@ -48,7 +52,8 @@ pub fn pods(
     let tell = |key: &&PodKey| {
         let pod = snapshot.pods.get(*key)?;
         let ruled = ruler.spec_of(pod);
-        let mut lines = vec![format!("Pod {key} asks for {}.", asks(ruled.as_ref().unwrap_or(&pod.spec)))];
+        let spec = ruled.as_ref().unwrap_or(&pod.spec);
+        let mut lines = vec![format!("Pod {key} asks for {}.", asks(spec, &pod.request_origins))];
         if let Some(over) = not_ours(snapshot, pod) {
             lines.push(over);
             lines.extend(budgets(snapshot, pod));
@@ -57,7 +62,7 @@ pub fn pods(
         let rulings = found.next()??;
         lines.push(considered(snapshot, &rulings.offerings));
         lines.extend(ruled_out(&rulings.offerings));
-        lines.extend(left(&rulings));
+        lines.extend(left(snapshot, &rulings));
         let relaxed = relaxed(plan, key);
         lines.extend(budgets(snapshot, pod));
         // The result must always be included.
@@ -73,8 +78,8 @@ pub fn pods(
     keys.iter().map(tell).collect()
 }
 
-fn asks(spec: &PodSpec) -> String {
-    let mut parts = vec![requests(&spec.requests)];
+fn asks(spec: &PodSpec, origins: &[RequestOrigin]) -> String {
+    let mut parts = vec![requests(&spec.requests, |asked| in_words(origins, |name| name == asked))];
     if let Some(milli) = spec.gpu_share {
         parts.push(format!("{milli} thousandths of a GPU"));
     }
@@ -90,9 +95,10 @@ fn asks(spec: &PodSpec) -> String {
     }
     for rule in &spec.spreads {
         parts.push(format!(
-            "at most {} more of its group in one `{}` than in another{}",
+            "at most {} more of its group in one `{}` than in another{}{}",
             rule.max_skew,
             rule.topology_key,
+            fields(rule),
             rule.origin()
         ));
     }
@@ -161,7 +167,15 @@ fn considered(snapshot: &Snapshot, rulings: &[OfferingRuling]) -> String {
         let why = if snapshot.pools.is_empty() { "no NodePool exists" } else { "no NodePool can be used" };
         return format!("No offerings were considered: {why}; see `poolwright explain pool`.");
     }
+    if snapshot.has_implicit_pool() {
+        return format!("Considered {} offerings.", rulings.len());
+    }
     format!("Considered {} offerings, by pool: {}.", rulings.len(), list(&named, 6))
+}
+
+/// Returns a suffix that names the pool of something; empty if the user wrote no pool.
+fn of_pool(snapshot: &Snapshot, name: &PoolName) -> String {
+    snapshot.pools.get(name).map_or_else(|| format!(" of pool {name}"), |pool| pool.in_words().of())
 }
 
 /// Describes the excluded offerings by reason, the most frequent reason first.
@@ -181,7 +195,7 @@ fn ruled_out(rulings: &[OfferingRuling]) -> Option<String> {
 }
 
 /// Describes the offerings that fit or, if none does, the offering that comes closest.
-fn left(rulings: &PodRulings) -> Option<String> {
+fn left(snapshot: &Snapshot, rulings: &PodRulings) -> Option<String> {
     let open: Vec<&OfferingRuling> =
         rulings.offerings.iter().filter(|one| matches!(one.ruling, Ruling::Fits(_))).collect();
     let price = |one: &OfferingRuling| match &one.ruling {
@@ -191,18 +205,18 @@ fn left(rulings: &PodRulings) -> Option<String> {
     if let Some(best) = open.iter().min_by_key(|one| (price(one).is_none(), price(one), &one.offering)) {
         let cost = price(best).map_or("an unknown price".to_owned(), |price| format!("{price:#}"));
         return Some(format!(
-            "{} could hold it alone; the cheapest is {} of pool {} at {cost}.",
+            "{} could hold it alone; the cheapest is {}{} at {cost}.",
             if open.len() == 1 { "1 offering".to_owned() } else { format!("{} offerings", open.len()) },
             best.offering,
-            best.pool
+            of_pool(snapshot, &best.pool)
         ));
     }
     let (index, change) = rulings.nearest.as_ref()?;
     let nearest = &rulings.offerings[*index];
     let Ruling::Excluded(reasons) = &nearest.ruling else { return None };
     let change = if change.is_empty() { String::new() } else { format!(" To change that: {change}.") };
-    let reasons = reasons.join("; ");
-    Some(format!("Nearest miss: {} of pool {}: {reasons}.{change}", nearest.offering, nearest.pool))
+    let (reasons, of) = (reasons.join("; "), of_pool(snapshot, &nearest.pool));
+    Some(format!("Nearest miss: {}{of}: {reasons}.{change}", nearest.offering))
 }
 
 /// Says that the pool of a pod's new node comes before a pool that would cost less, because of its weight.
@@ -255,7 +269,7 @@ fn outcome(snapshot: &Snapshot, plan: &Plan, key: &PodKey) -> String {
         };
         // Relaxed preferences of other pods on the node do not belong here.
         let reason = claim.reason.split(RELAXED).next().unwrap_or_default();
-        return format!("Planned on a new node of pool {} {others}: {reason}.", claim.pool);
+        return format!("Planned on a new node{} {others}: {reason}.", of_pool(snapshot, &claim.pool));
     }
     if let Some(placement) = plan.placements.iter().find(|placement| placement.pod == *key) {
         // No pod is placed on a node that is emptied, so these pods give way.

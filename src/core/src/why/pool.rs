@@ -10,9 +10,9 @@ use crate::supply::unclaimed;
 use crate::why::claim::price;
 use poolwright_terms::keys::DO_NOT_DISRUPT_ANNOTATION;
 
-/// Returns the explanation of a pool; `None` if it does not exist.
+/// Returns the explanation of a pool; `None` if the user wrote no such pool.
 pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<String>> {
-    let pool = snapshot.pools.get(name)?;
+    let pool = snapshot.pools.get(name).filter(|pool| !pool.is_implicit)?;
     let findings = plan.pools.get(name);
     let mut lines =
         vec![format!("Pool {name} has weight {} and buys from {}.", pool.weight, pool.node_class)];

@@ -11,14 +11,14 @@ use poolwright_terms::labels::DECIDED_BY_OFFERING;
 
 use crate::demand::{profiles, volumes};
 use crate::model::PlanOptions;
-use crate::model::{NodeSelectorTerm, PodKey, PodSpec, PoolName, Requirement, Snapshot};
+use crate::model::{NodeSelectorTerm, PodKey, PodSpec, PoolName, Requirement, Sharing, Snapshot};
 use crate::plan::place::spread_hosts;
 use crate::plan::unplaced::labels::label_change;
 use crate::rules;
 use crate::rules::Rejection;
 use crate::rules::colocation::Colocation;
 use crate::rules::format::{list, quantity};
-use crate::rules::gpus::{self, GpuForm, GpuNeed};
+use crate::rules::gpus::{self, GpuForm, GpuNeed, MIG_PREFIX};
 use crate::rules::labels::Labels;
 use crate::supply::daemonsets::DaemonSets;
 use crate::supply::offerings::{Availability, PoolOffering};
@@ -176,7 +176,7 @@ impl Judge<'_, '_> {
             all.push(Miss { words, change });
         };
         if let Err(rejection) = rules::check_taints(&self.spec.tolerations, &pool.taints) {
-            let words = format!("{} of pool {}", short(&rejection), pool.name);
+            let words = format!("{}{}", short(&rejection), pool.in_words().of());
             add(0, words, change(&rejection));
         }
         let broken = label_misses(self.spec, &labels);
@@ -216,10 +216,12 @@ impl Judge<'_, '_> {
         }
         match offer.availability {
             Availability::PriceUnknown => {
-                let change = format!(
-                    "list it under allowUnknownPrices of pool {}, or, if prices come from --catalogue, add its price there",
-                    pool.name
-                );
+                let list = if pool.is_implicit {
+                    "write a NodePool that lists it under allowUnknownPrices".to_owned()
+                } else {
+                    format!("list it under allowUnknownPrices of pool {}", pool.name)
+                };
+                let change = format!("{list}, or, if prices come from --catalogue, add its price there");
                 add(4, "its price is unknown".to_owned(), Change::Words(change));
             }
             Availability::HeldBack(until) => {
@@ -233,11 +235,16 @@ impl Judge<'_, '_> {
 
     /// Returns the changes that together make an offering of the pool fit; empty if no change is known to.
     fn change(&self, at: usize, asked: Asked<'_>, misses: Vec<Miss>) -> String {
-        let pool = &self.wider.supply.pools[at].pool.name;
+        let pool = self.wider.supply.pools[at].pool.in_words();
         let widen = self
             .wider
             .holds(at, asked)
-            .map(|kind| format!("widen the requirements of pool {pool} so that it may buy {kind}"));
+            .map(|kind| format!("widen the requirements{} so that it may buy {kind}", pool.of()));
+        let is_instance = |miss: &Miss| matches!(&miss.change, Change::Less(resource, 0) if resource.as_str().starts_with(MIG_PREFIX));
+        let is_cut = matches!(self.wider.sharing, Sharing::Mig { .. });
+        if !is_cut && misses.iter().any(is_instance) && self.wider.holds_if_cut(asked.spec) {
+            return "plan with `--sharing mig`".to_owned();
+        }
         let (mut less, mut others, mut widens) = (Vec::new(), Vec::new(), false);
         for miss in misses {
             match miss.change {

@@ -6,7 +6,8 @@ use jiff::SignedDuration;
 use poolwright_catalog::{RankedOffering, Usd};
 use poolwright_core::plan::{Plan, PlanOptions, Sharing, plan};
 use poolwright_core::{
-    Claim, ClaimName, Lives, Pod, PodDuration, PodKey, Pool, PoolName, Retirement, Retirements, Snapshot, why,
+    Claim, ClaimName, Lives, Pod, PodDuration, PodKey, Pool, PoolName, RequestOrigin, RequestPart,
+    Retirement, Retirements, Snapshot, TopologySpreadConstraint, why,
 };
 use poolwright_solver::NeverStop;
 use poolwright_terms::ConditionType;
@@ -478,4 +479,58 @@ fn a_pod_that_waits_although_a_retiring_node_has_room_learns_that_and_what_to_do
         told(&poor, "long").unwrap(),
         "Node n retires and admits only planned pods. The controller lets this one in; if no controller runs, open the node: `poolwright open n`."
     );
+}
+
+#[test]
+fn a_pool_that_nobody_wrote_is_in_no_story() {
+    let implicit = Pool { is_implicit: true, ..pool("any") };
+    let snapshot =
+        with(cluster(aws(), [implicit]), [pod("p", requests(1, 1, 1)), pod("q", requests(1, 1, 8))]);
+    let lines = of_pod(&snapshot, "p");
+    assert_eq!(lines[1], "Considered 5 offerings.");
+    assert_eq!(
+        lines[3],
+        "4 offerings could hold it alone; the cheapest is g5.xlarge/a/on-demand at $1.01/h."
+    );
+    assert!(lines[4].starts_with("Planned on a new node alone: g5.xlarge on-demand in a "), "{lines:#?}");
+    let nearest = of_pod(&snapshot, "q").into_iter().find(|line| line.starts_with("Nearest"));
+    assert_eq!(
+        nearest.as_deref(),
+        Some(
+            "Nearest miss: g5.12xlarge/a/on-demand: less than 8 nvidia.com/gpu. To change that: ask for at most 4 nvidia.com/gpu."
+        )
+    );
+    assert_eq!(why::pool(&snapshot, &planned(&snapshot), &PoolName("any".into())), None);
+}
+
+#[test]
+fn the_story_of_a_pod_says_where_its_requests_come_from_and_what_its_spread_counts() {
+    let mut asks = pod("p", requests(1, 1, 1));
+    asks.request_origins = vec![RequestOrigin {
+        resource: "nvidia.com/gpu".into(),
+        parts: vec![RequestPart::Sidecar { container: "share".into(), amount: 1 }],
+    }];
+    asks.spec.spreads = vec![TopologySpreadConstraint {
+        topology_key: "topology.kubernetes.io/zone".into(),
+        max_skew: 1,
+        selector: Some(vec![is_in("app", &["web"])]),
+        min_domains: Some(3),
+        ignore_node_affinity: true,
+        honor_node_taints: true,
+        match_label_keys: vec!["pod-template-hash".into()],
+        default_of: None,
+    }];
+    assert_eq!(
+        of_pod(&with(cluster(aws(), [pool("gpu")]), [asks]), "p")[0],
+        "Pod default/p asks for 1 cpu, 1Gi memory, 1 x nvidia.com/gpu (sidecar `share` asks for 1 nvidia.com/gpu); at most 1 more of its group in one `topology.kubernetes.io/zone` than in another (minDomains 3, nodeAffinityPolicy Ignore, nodeTaintsPolicy Honor, matchLabelKeys pod-template-hash)."
+    );
+}
+
+#[test]
+fn the_nearest_miss_of_a_pod_that_asks_for_a_mig_instance_says_how_to_plan_cut_gpus() {
+    let kinds = catalogue(vec![Kind("p4d", capacity(96, 1152, 8), Some("a100-40gb"), &[("a", "21.95")])]);
+    let asks = requests(1, 1, 0).with("nvidia.com/mig-3g.20gb", 1);
+    let lines = of_pod(&with(cluster(kinds, [pool("gpu")]), [pod("p", asks)]), "p");
+    let nearest = lines.iter().find(|line| line.starts_with("Nearest")).expect("nothing fits");
+    assert!(nearest.ends_with("To change that: plan with `--sharing mig`."), "{nearest}");
 }

@@ -120,6 +120,7 @@ pub fn pool(name: &str) -> Pool {
         deadlines: Deadlines::default(),
         deleting: false,
         problem: None,
+        is_implicit: false,
     }
 }
 
@@ -153,6 +154,7 @@ pub fn pod(name: &str, requests: ResourceList) -> Pod {
         uid: Uid(format!("pod-{name}")),
         labels: BTreeMap::new(),
         spec: PodSpec { requests, ..PodSpec::default() },
+        request_origins: vec![],
         owner: None,
         volumes: vec![],
         priority: 0,

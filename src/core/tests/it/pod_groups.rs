@@ -73,6 +73,26 @@ fn a_gang_with_an_unplaceable_pod_gets_no_nodes_and_an_explanation() {
 }
 
 #[test]
+fn a_limit_that_leaves_a_gang_out_counts_only_what_is_bought() {
+    let said = |others: Vec<Pod>| {
+        let pods = members("train", 4).into_iter().chain(others);
+        let plan = planned(&with(with(nodes(3), [group("train", Some(4))]), pods));
+        (plan.claims.len(), why(&plan, "train-0").1)
+    };
+    let (bought, alone) = said(vec![]);
+    assert_eq!(bought, 0);
+    assert!(
+        alone.ends_with(
+            "limit nodes = 3 of pool `gpu` is too low for the pods of this plan; raise spec.limits"
+        ),
+        "{alone}"
+    );
+    let (bought, beside) = said(vec![pod("single", requests(3, 12, 1))]);
+    assert_eq!(bought, 1);
+    assert!(beside.contains("(in use or on order: 1; one more node uses at least 1)"), "{beside}");
+}
+
+#[test]
 fn other_pods_use_the_capacity_that_a_gang_cannot_use() {
     let single = pod("single", requests(3, 12, 1));
     let snapshot =

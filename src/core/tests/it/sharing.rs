@@ -121,3 +121,19 @@ fn free_instances_of_nodes_that_are_there_come_first() {
     let plan = planned_with(&snapshot, Sharing::Mig { mixed: false });
     assert_eq!((plan.placements.len(), plan.claims.len()), (1, 1));
 }
+
+#[test]
+fn a_pod_that_asks_for_an_instance_is_told_to_cut_gpus_only_where_that_places_it() {
+    let snapshot = |pod: Pod| with(cluster(cuttable(), [pool("gpu")]), [pod]);
+    let told = |pod: Pod, sharing| planned_with(&snapshot(pod), sharing).unplaced[0].message.clone();
+    let advice = "`poolwright plan --sharing mig` plans GPUs that are cut into such instances";
+    let small = || named("a", "1g.5gb", 1);
+    for sharing in [Sharing::Whole, Sharing::Shared] {
+        assert!(told(small(), sharing).ends_with(advice), "{}", told(small(), sharing));
+        let mut large = small();
+        large.spec.requests.set(ResourceName::CPU, 200_000);
+        assert!(!told(large.clone(), sharing).contains("--sharing mig"), "{}", told(large, sharing));
+        assert!(!told(named("a", "1g.99gb", 1), sharing).contains("--sharing mig"));
+    }
+    assert_eq!(planned_with(&snapshot(small()), Sharing::Mig { mixed: false }).unplaced, []);
+}

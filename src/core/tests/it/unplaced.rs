@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use poolwright_catalog::ResourceName;
 use poolwright_core::plan::UnplacedReason;
-use poolwright_core::{DaemonSet, NodeSelectorTerm, Pod, PodSpec, Pool, PoolLimits};
+use poolwright_core::{
+    DaemonSet, Node, NodeSelectorTerm, Pod, PodSpec, Pool, PoolLimits, RequestOrigin, RequestPart,
+};
 use poolwright_terms::{Taint, TaintEffect};
 
 use crate::kit::*;
@@ -231,7 +233,7 @@ fn a_mig_instance_is_told_how_to_be_planned_where_a_gpu_can_be_cut_into_it() {
         told("3g.20gb")
     );
     assert!(
-        told("7g.80gb").ends_with("no GPU of the pool can be cut into such instances"),
+        told("7g.80gb").ends_with("no node that it may use would hold it with GPUs cut into such instances"),
         "{}",
         told("7g.80gb")
     );
@@ -336,4 +338,94 @@ fn a_taint_that_an_agent_removes_belongs_to_the_startup_taints_of_its_pool() {
         )
     );
     assert_eq!(waiting(Pool { startup_taints: vec![cilium], ..pool("gpu") }), None, "the advice helps");
+}
+
+#[test]
+fn a_pool_that_nobody_wrote_is_not_named_and_nobody_is_told_to_change_it() {
+    let message = |pod: Pod| {
+        let told = message_for([Pool { is_implicit: true, ..pool("any") }], pod);
+        assert!(!told.contains("any") && !told.contains("the pool"), "{told}");
+        told
+    };
+    let labelled = |key: &str, value: &str| {
+        let mut wants = pod("a", requests(1, 1, 0));
+        wants.spec.node_selector.insert(key.into(), value.into());
+        wants
+    };
+    assert_eq!(
+        message(pod("a", requests(1, 1, 8))),
+        "needs 8 nvidia.com/gpu in one node; the largest offering of the catalogue for it, g5.12xlarge, has 4; no instance type in the catalogue has more than 4, so ask for less"
+    );
+    assert_eq!(
+        message(pod("a", requests(1, 1, 0).with("google.com/tpu", 4))),
+        "needs 4 google.com/tpu, which no offering of the catalogue has for it; no instance type in the catalogue has it, so a node can be bought for it only if the node class of a NodePool or a file of --catalogue adds it to nodes"
+    );
+    assert_eq!(
+        message(labelled("team", "vision")),
+        "wants label `team` (vision); no NodePool is given; write one whose spec.template.metadata.labels has it"
+    );
+    assert_eq!(
+        message(labelled("poolwright.dev/nodepool", "research")),
+        "wants label `poolwright.dev/nodepool` (research); nodes of the catalogue do not have it: write a NodePool of that name"
+    );
+    assert_eq!(
+        message(labelled("topology.kubernetes.io/zone", "z")),
+        "wants `topology.kubernetes.io/zone` z; the catalogue has only a, b"
+    );
+}
+
+#[test]
+fn the_part_of_a_pod_that_asks_for_too_much_is_named_to_each_pod() {
+    let gpus = |parts: Vec<RequestPart>| {
+        vec![RequestOrigin { resource: ResourceName::new(ResourceName::NVIDIA_GPU), parts }]
+    };
+    let load = RequestPart::Init { container: "load".into(), amount: 8 };
+    let loading = Pod { request_origins: gpus(vec![load]), ..pod("loading", requests(1, 1, 8)) };
+    let plain = pod("plain", requests(1, 1, 8));
+    let plan = planned(&with(cluster(aws(), [pool("gpu")]), [loading, plain]));
+    let told: Vec<&str> = plan.unplaced.iter().map(|left| left.message.as_str()).collect();
+    assert_eq!(
+        told[0],
+        "needs 8 nvidia.com/gpu (init container `load` asks for 8 nvidia.com/gpu) in one node; the largest offering of pool `gpu` for it, g5.12xlarge, has 4; no instance type in the catalogue has more than 4, so ask for less"
+    );
+    assert!(told[1].starts_with("needs 8 nvidia.com/gpu in one node; "), "{}", told[1]);
+    let kata = RequestPart::Overhead { runtime_class: Some("kata".into()), amount: 1000 };
+    let cpu = RequestOrigin { resource: ResourceName::new(ResourceName::CPU), parts: vec![kata] };
+    let heavy = Pod { request_origins: vec![cpu], ..pod("a", requests(49, 1, 0)) };
+    let told = message_for([pool("gpu")], heavy);
+    assert!(
+        told.starts_with("needs 49 cpu (the overhead of RuntimeClass `kata` is 1 cpu) in one node"),
+        "{told}"
+    );
+}
+
+fn without_nodes() -> Pool {
+    Pool { limits: PoolLimits { nodes: Some(0), ..PoolLimits::default() }, ..pool("gpu") }
+}
+
+#[test]
+fn a_cordoned_node_is_offered_to_the_pods_that_it_would_hold_and_then_holds_them() {
+    let node = |cordoned: bool| Node { cordoned, ..node("n1", capacity(4, 16, 1)) };
+    let pods = || ["a", "b"].map(|name| pod(name, requests(1, 1, 1)));
+    let closed = planned(&with(with(cluster(aws(), [without_nodes()]), [node(true)]), pods()));
+    let told: Vec<&str> = closed.unplaced.iter().map(|left| left.message.as_str()).collect();
+    let offer = "; or run `kubectl uncordon n1`: that node has room for it";
+    assert_eq!(told.len(), 2);
+    assert!(told[0].starts_with("limit nodes = 0 of pool `gpu`") && told[0].ends_with(offer), "{told:?}");
+    assert!(!told[1].contains("uncordon"), "it has one GPU: {told:?}");
+    let open = planned(&with(with(cluster(aws(), [without_nodes()]), [node(false)]), pods()));
+    assert_eq!((open.placements.len(), open.placements[0].pod.clone()), (1, key("a")));
+}
+
+#[test]
+fn a_cordoned_node_that_would_not_hold_the_pod_is_not_offered() {
+    let cordoned = Node { cordoned: true, ..node("n1", capacity(4, 16, 1)) };
+    let small = Node { allocatable: capacity(4, 16, 0), ..cordoned.clone() };
+    let tainted = Node { taints: vec![taint("team", "x")], ..cordoned.clone() };
+    let broken = Node { ready: false, ..cordoned };
+    for node in [small, tainted, broken] {
+        let snapshot = with(with(cluster(aws(), [without_nodes()]), [node]), [pod("a", requests(1, 1, 1))]);
+        let told = &planned(&snapshot).unplaced[0].message;
+        assert!(!told.contains("uncordon"), "{told}");
+    }
 }

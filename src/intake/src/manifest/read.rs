@@ -15,7 +15,7 @@ use super::bound::Bound;
 use super::gangs::Gangs;
 use super::kinds::KINDS;
 use super::objects::{Object, REVISION, group, meta};
-use super::{Manifest, NodeClassObject};
+use super::{Manifest, NodeClassObject, RefusedPods};
 use crate::admission::{Admission, Quotas};
 use crate::error::{IntakeError, OfObject};
 use crate::owned::Owned;
@@ -203,7 +203,16 @@ impl Object {
         let expansion = self.convert(&mut Manifest::default(), shared)?;
         let pods = expansion.map_or(0, |expansion| expansion.pods.len());
         manifest.notes.push(self.refused(&over, pods));
+        self.count_refused(pods, manifest);
         Ok(())
+    }
+
+    /// Records that pods of the object cannot be created.
+    fn count_refused(&self, pods: usize, manifest: &mut Manifest) {
+        if pods > 0 {
+            let (object, namespace) = (self.name(), self.namespace().to_owned());
+            manifest.refused.push(RefusedPods { object, namespace, pods });
+        }
     }
 
     /// Converts the object into the manifest. Returns its pods, which are not in the manifest yet, if it makes pods.
@@ -427,6 +436,7 @@ impl Object {
         let pods: Vec<Pod> = expansion.pods.into_iter().map(|made| made.pod).collect();
         shared.gangs.add(self, gangs, &pods, before - pods.len());
         shared.bound.add(self, &pods);
+        self.count_refused(expansion.refused + before - pods.len(), manifest);
         if !pods.is_empty() {
             manifest.made_claims.extend(expansion.claims);
             manifest.pods.extend(pods);

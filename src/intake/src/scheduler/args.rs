@@ -170,6 +170,7 @@ impl Args<'_> {
             min_domains: from.min_domains.and_then(|least| u32::try_from(least).ok()),
             ignore_node_affinity: from.node_affinity_policy.as_deref() == Some("Ignore"),
             honor_node_taints: from.node_taints_policy.as_deref() == Some("Honor"),
+            match_label_keys: Vec::new(),
             default_of: Some(self.source.to_owned()),
         }
     }

@@ -75,8 +75,20 @@ pub struct Document {
     /// Objects that make pods, but are not read, so that no pods are planned for them; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
+    /// Pods that an API server refuses to create, because of a quota or another rule; absent if there are none. Notes say why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refusal>,
     /// Notes on how Poolwright understood the input.
     pub notes: Vec<String>,
+}
+
+/// Pods of one object that an API server refuses to create. They are not among the pods that wait.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Refusal {
+    /// The object that asks for them.
+    pub object: String,
+    /// How many.
+    pub pods: usize,
 }
 
 /// The expected cost of a plan until its nodes are empty.

@@ -9,7 +9,7 @@ use poolwright_core::{ClaimName, PodKey, PoolName, Snapshot};
 
 use super::document::{
     Baselines, CatalogueSummary, CommitmentUse, CostOverTime, Document, ExistingNode, GpuInstance, GpuShare,
-    GpuUse, NewNode, PodCounts, RelaxedPreference, RuleCost, UnplacedPod,
+    GpuUse, NewNode, PodCounts, Refusal, RelaxedPreference, RuleCost, UnplacedPod,
 };
 use crate::Times;
 use crate::money::six_decimals;
@@ -43,12 +43,12 @@ pub struct DocumentContext<'a> {
     pub catalogue: CatalogueSummary,
     /// Objects that make pods, but are not read.
     pub unread: Vec<String>,
+    /// Pods that an API server refuses to create.
+    pub refused: Vec<Refusal>,
     /// Notes on how Poolwright understood the input.
     pub notes: Vec<String>,
     /// How to name pods.
     pub names: PodNames,
-    /// Whether you gave no pool. Poolwright then invents one, which the document does not mention.
-    pub implicit_pool: bool,
     /// Whether the plan counts the expected loss from interruptions of spot nodes.
     pub counts_risk: bool,
 }
@@ -79,6 +79,7 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
     if !plan.refused.is_empty() {
         return Err(Refused(plan.refused));
     }
+    let is_implicit = context.snapshot.has_implicit_pool();
     let pod = |key: &PodKey| context.names.name(key);
     // Pods wait for the nodes that a static pool buys in any case.
     let in_room_of = |claim: &PlannedClaim| {
@@ -94,7 +95,8 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
             zone: claim.offering().zone.to_string(),
             capacity_type: claim.offering().capacity_type,
             usd_per_hour: claim.price(),
-            pool: (!context.implicit_pool).then(|| claim.pool.to_string()),
+            // The pool that stands for the whole catalogue is not yours.
+            pool: (!is_implicit).then(|| claim.pool.to_string()),
             pods: claim.planned_pods.iter().chain(in_room_of(claim)).map(pod).collect(),
             gpus: claim.gpus.iter().map(|gpu| gpu_use(gpu, &pod)).collect(),
         })
@@ -129,7 +131,7 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
         ));
     }
     notes.extend(choices(&plan));
-    notes.extend(arm(&plan, context.snapshot).filter(|_| context.implicit_pool));
+    notes.extend(arm(&plan, context.snapshot).filter(|_| is_implicit));
     // Reached limits get no note here: the pods that they leave out name them.
     for (name, findings) in &plan.pools {
         let problems = [&findings.invalid, &findings.node_class].into_iter().flatten();
@@ -196,6 +198,7 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
             .collect(),
         explanation: None,
         unread: context.unread,
+        refused: context.refused,
         catalogue: context.catalogue,
         notes,
     })

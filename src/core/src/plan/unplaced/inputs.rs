@@ -1,10 +1,13 @@
 //! The inputs for explaining unplaced pods.
 
+use poolwright_catalog::ResourceName;
+
 use crate::demand::volumes::Volumes;
-use crate::model::{MinValuesPolicy, Sharing, Snapshot};
+use crate::model::{MinValuesPolicy, RequestOrigin, Sharing, Snapshot};
 use crate::plan::pack::classes::PodClass;
 use crate::rules;
 use crate::rules::colocation::Colocation;
+use crate::rules::requests;
 use crate::supply::daemonsets::DaemonSets;
 use crate::supply::limits::Limits;
 use crate::supply::offerings::{Admissions, PoolOffering, Supply};
@@ -22,9 +25,11 @@ pub(crate) struct UnplacedInputs<'s, 'a> {
     pub daemons: &'s DaemonSets<'a>,
     pub sharing: Sharing,
     pub min_values: MinValuesPolicy,
+    /// What makes up the requests of the pods that are explained.
+    pub origins: &'s [RequestOrigin],
 }
 
-impl<'s> UnplacedInputs<'s, '_> {
+impl<'s, 'a> UnplacedInputs<'s, 'a> {
     /// Returns whether an offering of a pool meets the rules of the pods on labels, whether or not they tolerate the pool's taints.
     pub fn meets_labels(&self, at: usize, class: &PodClass<'_>, offer: &PoolOffering) -> bool {
         if self.admissions.tolerated(at, class.signature) {
@@ -36,8 +41,18 @@ impl<'s> UnplacedInputs<'s, '_> {
     /// Returns an instance type that would hold a pod of the class if the requirements of the pool allowed it.
     pub fn wider(&self, at: usize, class: &PodClass<'_>) -> Option<WiderType<'s>> {
         let asked = Asked { spec: class.spec, requests: &class.requests, gpus: class.gpu_need.as_ref() };
+        self.widened().holds(at, asked)
+    }
+
+    /// Returns the catalogues of the pools without their requirements.
+    pub fn widened(&self) -> Wider<'s, 'a> {
         let UnplacedInputs { snapshot, supply, daemons, sharing, .. } = *self;
-        Wider { snapshot, supply, daemons, attachable: &self.volumes.attachable, sharing }.holds(at, asked)
+        Wider { snapshot, supply, daemons, attachable: &self.volumes.attachable, sharing }
+    }
+
+    /// Says where the request for a resource comes from, if not from the containers: `` (init container `load` asks for 8 cpu)``.
+    pub fn origin(&self, resource: &ResourceName) -> String {
+        requests::in_words(self.origins, |name| name == resource)
     }
 }
 

@@ -6,7 +6,7 @@ use poolwright_catalog::ResourceName;
 use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::{domains, labels};
 
-use crate::model::{Operator, PodSpec, PoolName, Requirement};
+use crate::model::{Operator, PodSpec, PoolInWords, Requirement};
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::inputs::{UnplacedInputs, list};
 use crate::rules::labels::Labels;
@@ -29,14 +29,19 @@ pub(crate) fn enforced_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> O
     if rejections.any(|rejection| rejection.is_none()) {
         return None;
     }
-    let (name, source) = (&pool.pool.name, &enforced.source);
+    let (named, source) = (pool.pool.in_words(), &enforced.source);
     let Rejection::Enforced { requirement: Some(wanted), .. } = first else {
         return Some(format!(
             "the scheduler's addedAffinity ({source}) matches no node at all; correct it there"
         ));
     };
+    let advice = if named.is_catalogue() {
+        "write a NodePool whose spec.template.metadata.labels has the label, if its nodes will have it"
+    } else {
+        "widen the pool's requirements, or add the label to spec.template.metadata.labels if its nodes will have it"
+    };
     Some(format!(
-        "the scheduler's addedAffinity ({source}) allows only nodes with `{wanted}`, but no offering of pool `{name}` that it may use has that; widen the pool's requirements, or add the label to spec.template.metadata.labels if its nodes will have it"
+        "the scheduler's addedAffinity ({source}) allows only nodes with `{wanted}`, but no offering of {named} that it may use has that; {advice}"
     ))
 }
 
@@ -126,8 +131,7 @@ pub(crate) fn labels_miss(
     wider: Option<WiderType<'_>>,
 ) -> (String, bool) {
     let (spec, supply) = (class.spec, inputs.supply);
-    let pool = &supply.pools[at];
-    let name = &pool.pool.name;
+    let named = supply.pools[at].pool.in_words();
     let mut alternatives = wants(spec);
     alternatives.sort_by_key(|wants| wants.iter().filter(|want| !met(want, at, supply)).count());
     let Some(first) = alternatives.first() else {
@@ -138,7 +142,7 @@ pub(crate) fn labels_miss(
         format!("; widen the pool's requirements so that it may buy {kind}")
     });
     let Some(want) = first_unmet(first, at, supply) else {
-        return (format!("{}{widen}", none_has(name, first)), wider.is_some());
+        return (format!("{}{widen}", none_has(named, first)), wider.is_some());
     };
     if want.key == rules::NODE_NAME_FIELD || want.key == labels::HOSTNAME {
         let words = format!(
@@ -150,8 +154,9 @@ pub(crate) fn labels_miss(
     let has = values(want.key, at, supply);
     if let Some((gpus, want)) = lacking_model(spec, first, at, supply) {
         let allowed = if has.is_empty() { "no GPUs".to_owned() } else { format!("only {}", list(has)) };
+        let origin = inputs.origin(&ResourceName::new(ResourceName::NVIDIA_GPU));
         let words =
-            format!("needs {gpus} x {} in one node; pool `{name}` allows {allowed}{widen}", want.words);
+            format!("needs {gpus} x {}{origin} in one node; {named} allows {allowed}{widen}", want.words);
         return (words, true);
     }
     // The other requirements that nothing in the pool meets: a change for the first alone would not help.
@@ -159,48 +164,56 @@ pub(crate) fn labels_miss(
     if has.is_empty() {
         let hint_of = |key: &str| match wider {
             Some(kind) => format!("widen the pool's requirements so that it may buy {kind}"),
-            None => hint(key),
+            None => hint(key, named),
         };
         let hint = hint_of(want.key);
         let (alike, others): (Vec<&Want<'_>>, Vec<&Want<'_>>) =
             others.partition(|other| hint_of(other.key) == hint && values(other.key, at, supply).is_empty());
         let labels: Vec<String> = [want].into_iter().chain(alike).map(Want::in_words).collect();
         let (label, it) = if labels.len() == 1 { ("label", "it") } else { ("labels", "them") };
-        let hint = if hint == ADD_IT && labels.len() > 1 { ADD_THEM.to_owned() } else { hint };
-        let words = format!(
-            "wants {label} {}; nodes of pool `{name}` do not have {it}: {hint}{}",
-            labels.join(", "),
-            too(&others)
-        );
+        let change = if hint != ADD_IT {
+            format!("nodes of {named} do not have {it}: {hint}")
+        } else if named.is_catalogue() {
+            format!("no NodePool is given; write one whose spec.template.metadata.labels has {it}")
+        } else {
+            format!(
+                "nodes of {named} do not have {it}: add {it} to spec.template.metadata.labels if its nodes will have {it}"
+            )
+        };
+        let words = format!("wants {label} {}; {change}{}", labels.join(", "), too(named, &others));
         return (words, wider.is_some());
     }
     let others: Vec<&Want<'_>> = others.collect();
     let meant = has.iter().find(|value| value.eq_ignore_ascii_case(&want.words));
     let meant = meant.map_or_else(String::new, |value| format!("; did you mean `{value}`?"));
     let words = format!(
-        "wants `{}` {}; pool `{name}` has only {}{meant}{widen}{}",
+        "wants `{}` {}; {named} has only {}{meant}{widen}{}",
         want.key,
         want.words,
         in_order(has),
-        too(&others)
+        too(named, &others)
     );
     (words, wider.is_some())
 }
 
 /// Returns the values that the offerings of a pool have for a label.
 fn values(key: &str, at: usize, supply: &Supply<'_>) -> BTreeSet<String> {
+    if key == NODEPOOL_LABEL && supply.pools[at].pool.is_implicit {
+        // The user knows no such pool.
+        return BTreeSet::new();
+    }
     let of = |offer: &PoolOffering| supply.labels(at, offer.offering).label(key).map(str::to_owned);
     supply.pools[at].offers.iter().filter_map(of).collect()
 }
 
 /// Names further requirements that the pool does not meet.
-fn too(others: &[&Want<'_>]) -> String {
+fn too(pool: PoolInWords<'_>, others: &[&Want<'_>]) -> String {
     let others: Vec<String> = others.iter().map(|want| want.in_words()).collect();
     if others.is_empty() {
-        String::new()
-    } else {
-        format!("; the pool does not meet {} either", others.join(", "))
+        return String::new();
     }
+    let who = if pool.is_catalogue() { "the catalogue" } else { "the pool" };
+    format!("; {who} does not meet {} either", others.join(", "))
 }
 
 /// Lists values, numbers by size and with a change that helps.
@@ -223,18 +236,19 @@ fn value_of(ours: &str) -> &'static str {
     }
 }
 
-/// The change for a label of the user's own.
-const ADD_IT: &str = "add it to spec.template.metadata.labels if its nodes will have it";
-/// The same for several labels.
-const ADD_THEM: &str = "add them to spec.template.metadata.labels if its nodes will have them";
+/// The change for a label of the user's own: the template of the pool gets it.
+const ADD_IT: &str = "add it";
 
 /// Returns a change that helps with a label that no node of a pool would have, whatever the pool buys.
-fn hint(key: &str) -> String {
+fn hint(key: &str, pool: PoolInWords<'_>) -> String {
     if labels::DECIDED_BY_OFFERING.contains(&key) {
-        return "no offering of its node class that fits has it".to_owned();
+        let of = if pool.is_catalogue() { "" } else { " of its node class" };
+        return format!("no offering{of} that fits has it");
     }
     if key == NODEPOOL_LABEL {
-        return "name a NodePool that exists".to_owned();
+        let which =
+            if pool.is_catalogue() { "write a NodePool of that name" } else { "name a NodePool that exists" };
+        return which.to_owned();
     }
     // Such a label on a pool's template would claim what another program decides.
     if let Some(ours) = domains::counterpart(key) {
@@ -251,24 +265,28 @@ fn hint(key: &str) -> String {
 }
 
 /// Returns the message for a pool that has offerings for each requirement, but no offering for all of them.
-fn none_has(pool: &PoolName, wanted: &[Want<'_>]) -> String {
+fn none_has(pool: PoolInWords<'_>, wanted: &[Want<'_>]) -> String {
     if wanted.is_empty() {
         // The pod has no requirements itself, so rules about other pods are the reason.
+        let buy = if pool.is_catalogue() { "" } else { "let the pool buy there, or " };
         return format!(
-            "its rules about other pods leave it places, but no offering of pool `{pool}` that it may use is in one of them; let the pool buy there, or change those rules"
+            "its rules about other pods leave it places, but no offering of {pool} that it may use is in one of them; {buy}change those rules"
         );
     }
     let all: Vec<String> = wanted.iter().map(|want| format!("`{} {}`", want.key, want.words)).collect();
-    format!("no single offering of pool `{pool}` has all of {}; relax one of them", all.join(", "))
+    format!("no single offering of {pool} has all of {}; relax one of them", all.join(", "))
 }
 
 /// Returns the change of a pod's rule on a label, or of the pool, that would make the rule pass at the pool.
-pub(crate) fn label_change(key: &str, pool: &PoolName) -> String {
+pub(crate) fn label_change(key: &str, pool: PoolInWords<'_>) -> String {
     if labels::DECIDED_BY_OFFERING.contains(&key) {
         return format!("relax the rule on `{key}`");
     }
     if key == NODEPOOL_LABEL {
-        return format!("select `{key}={pool}`");
+        return match pool {
+            PoolInWords::Named(name) => format!("select `{key}={name}`"),
+            PoolInWords::Catalogue => format!("write that NodePool, or drop the rule on `{key}`"),
+        };
     }
     if key == rules::NODE_NAME_FIELD || key == labels::HOSTNAME {
         return format!("select nodes by another label than `{key}`, because a new node has another name");
@@ -279,23 +297,44 @@ pub(crate) fn label_change(key: &str, pool: &PoolName) -> String {
     if domains::is_karpenters(key) || domains::is_foreign(key) {
         return format!("select by the labels of docs/nodepool.md instead of `{key}`");
     }
-    format!(
-        "drop the rule on `{key}`, or add the label to spec.template.metadata.labels of pool {pool} if its nodes will have it"
-    )
+    match pool {
+        PoolInWords::Named(name) => format!(
+            "drop the rule on `{key}`, or add the label to spec.template.metadata.labels of pool {name} if its nodes will have it"
+        ),
+        PoolInWords::Catalogue => format!(
+            "drop the rule on `{key}`, or write a NodePool whose spec.template.metadata.labels has it"
+        ),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::PoolName;
 
     #[test]
     fn a_pod_that_asks_for_no_label_is_not_told_to_relax_one() {
-        let pool = PoolName("gpu".to_owned());
-        let nothing = none_has(&pool, &[]);
+        let name = PoolName("gpu".to_owned());
+        let nothing = none_has(PoolInWords::Named(&name), &[]);
         assert!(nothing.contains("rules about other pods") && !nothing.contains("has all of"), "{nothing}");
+        assert!(nothing.contains("let the pool buy there"), "{nothing}");
         let spec =
             PodSpec { node_selector: [("team".to_owned(), "ml".to_owned())].into(), ..PodSpec::default() };
-        let one = none_has(&pool, &wants(&spec)[0]);
+        let one = none_has(PoolInWords::Named(&name), &wants(&spec)[0]);
         assert!(one.contains("has all of `team ml`"), "{one}");
+    }
+
+    #[test]
+    fn nobody_is_told_to_change_a_pool_that_nobody_wrote() {
+        let nothing = none_has(PoolInWords::Catalogue, &[]);
+        assert!(
+            nothing.contains("no offering of the catalogue") && !nothing.contains("the pool"),
+            "{nothing}"
+        );
+        let change = label_change("team", PoolInWords::Catalogue);
+        assert_eq!(
+            change,
+            "drop the rule on `team`, or write a NodePool whose spec.template.metadata.labels has it"
+        );
     }
 }

@@ -1,10 +1,15 @@
 //! Pods that packing leaves unplaced: explains them, and finds the pods that may fit elsewhere.
 
-use crate::model::PodKey;
+use std::collections::BTreeMap;
+
 use crate::model::plan::{UnplacedPod, UnplacedReason};
+use crate::model::{Pod, PodKey, RequestOrigin};
+use crate::plan::left_by::LeftBy;
 use crate::plan::pack::{classes, solves};
 use crate::plan::place::topology;
 use crate::plan::unplaced;
+use crate::plan::unplaced::cordoned::CordonedNodes;
+use crate::plan::unplaced::few_nodes::too_few_nodes;
 use crate::rules;
 use crate::rules::pin::Pin;
 use crate::supply::rooms;
@@ -18,46 +23,103 @@ pub(crate) struct LeftOver<'s, 'a> {
     pub rooms: &'s rooms::Rooms<'a>,
 }
 
+/// What later attempts learn from pods that packing left out.
+#[derive(Debug, Default)]
+pub(crate) struct LeftPods {
+    /// Pods that were pinned to a place and may fit elsewhere, with the reason why they did not fit there.
+    pub pinned: Vec<(PodKey, Pin, LeftBy)>,
+    /// The reasons of pods of gangs.
+    pub of_gangs: BTreeMap<PodKey, LeftBy>,
+}
+
+/// A reason, and its sentence.
+type Told = (UnplacedReason, LeftBy, String);
+
 impl LeftOver<'_, '_> {
-    /// Explains each unplaced pod. Returns the pods that were pinned to a place and may fit elsewhere.
-    pub fn explain(&self, unplaced: &mut Vec<UnplacedPod>) -> Vec<(PodKey, Pin, String)> {
-        let mut pinned_and_left = Vec::new();
+    /// Explains each unplaced pod, and returns what later attempts learn from them.
+    pub fn explain(&self, unplaced: &mut Vec<UnplacedPod>) -> LeftPods {
+        let mut found = LeftPods::default();
+        let mut cordoned = CordonedNodes::new(self.inputs.snapshot, self.rooms);
         for (index, class) in self.classes.classes.iter().enumerate() {
             let Some(left) = self.outcome.left.get(index).filter(|left| !left.is_empty()) else { continue };
-            let (reason, message) = self.inputs.explain(class, self.outcome.limit[index]);
+            let limit = self.outcome.limit[index];
             let pin = self.assigned.pin(&left[0].key);
-            let (reason, message) = match unplaced::kept_off(class, pin, self.rooms, self.inputs.colocation) {
-                Some(kept) if reason == UnplacedReason::NoOfferingFits => {
-                    (UnplacedReason::TopologyRule, format!("{kept}; elsewhere: {message}"))
+            let few = too_few_nodes(&self.inputs, class, pin, self.rooms, &self.outcome.new);
+            let kept = || unplaced::kept_off(class, pin, self.rooms, self.inputs.colocation);
+            let kept = few.clone().or_else(kept);
+            let by_rules = (kept.as_deref(), few.as_deref());
+            let may_go_elsewhere = self.may_go_elsewhere(class, left, limit);
+            let is_bundle = !class.with.is_empty();
+            // Room for one of its pods does not help a gang.
+            let alone = left.iter().filter(|pod| pod.group.is_none()).count();
+            let most = if is_bundle { alone.min(1) } else { alone };
+            let nodes = cordoned.take(class, pin, self.inputs.colocation, most);
+            let mut next_node = 0;
+            let mut told: BTreeMap<&[RequestOrigin], Told> = BTreeMap::new();
+            for pod in left {
+                // The requests of a bundle are those of several pods.
+                let origins: &[RequestOrigin] = if is_bundle { &[] } else { &pod.request_origins };
+                let tell = || self.tell(class, limit, by_rules, origins);
+                let (reason, left_by, words) = told.entry(origins).or_insert_with(tell);
+                let mut message = words.clone();
+                if pod.group.is_some() {
+                    found.of_gangs.insert(pod.key.clone(), left_by.clone());
+                } else {
+                    message.push_str(&nodes.get(next_node).map_or_else(String::new, |node| uncordon(node)));
+                    next_node += usize::from(!is_bundle);
                 }
-                _ => (reason, message),
-            };
-            unplaced.extend(left.iter().map(|pod| UnplacedPod {
-                pod: pod.key.clone(),
-                reason,
-                message: message.clone(),
-            }));
-            // The same limit applies elsewhere, unless it is the stock of an offering, another pool has offerings, or there is
-            // room.
-            let spec = class.spec;
-            let has_room = || {
-                self.rooms.all.iter().any(|room| {
-                    class.on_whole().fits(&room.free)
-                        && rules::admits(spec, &room.labels, &room.taints).is_ok()
-                })
-            };
-            let elsewhere = |limit: u32| {
-                let of = self.inputs.limits.all[limit as usize].pool;
-                self.inputs.limits.is_stock(limit)
-                    || of.is_some_and(|of| self.inputs.supply.others_sell(of, spec))
-            };
-            let pinned = || left.iter().any(|pod| !self.assigned.pin(&pod.key).is_empty());
-            if pinned() && (self.outcome.limit[index].is_none_or(elsewhere) || has_room()) {
-                let pins = left.iter().map(|pod| (pod.key.clone(), self.assigned.pin(&pod.key).clone()));
-                let pins = pins.filter(|(_, pin)| !pin.is_empty());
-                pinned_and_left.extend(pins.map(|(pod, pin)| (pod, pin, message.clone())));
+                unplaced.push(UnplacedPod { pod: pod.key.clone(), reason: *reason, message });
+                let pin = self.assigned.pin(&pod.key);
+                if may_go_elsewhere && !pin.is_empty() {
+                    found.pinned.push((pod.key.clone(), pin.clone(), left_by.clone()));
+                }
             }
         }
-        pinned_and_left
+        found
     }
+
+    /// Returns the reason why pods of a class are left out. `kept` describes a node that only rules about other pods keep them off,
+    /// and `few` one that only `minDomains` does.
+    fn tell(
+        &self,
+        class: &classes::PodClass<'_>,
+        limit: Option<u32>,
+        (kept, few): (Option<&str>, Option<&str>),
+        origins: &[RequestOrigin],
+    ) -> Told {
+        let inputs = unplaced::UnplacedInputs { origins, ..self.inputs };
+        let (mut reason, mut left_by) = inputs.explain(class, limit);
+        if let Some(kept) = kept.filter(|_| reason == UnplacedReason::NoOfferingFits) {
+            let words = left_by.sentence(inputs.limits, inputs.supply);
+            reason = UnplacedReason::TopologyRule;
+            left_by = LeftBy::other(format!("{kept}; elsewhere: {words}"));
+        } else if let Some(few) = few {
+            left_by = left_by.with(&format!("; {few}"));
+        }
+        let words = left_by.sentence(inputs.limits, inputs.supply);
+        (reason, left_by, words)
+    }
+
+    /// Returns whether pods of a class were pinned to a place and may fit elsewhere. The same limit applies elsewhere, unless it is
+    /// the stock of an offering, another pool has offerings, or there is room.
+    fn may_go_elsewhere(&self, class: &classes::PodClass<'_>, left: &[&Pod], limit: Option<u32>) -> bool {
+        let has_room = || {
+            self.rooms.all.iter().any(|room| {
+                class.on_whole().fits(&room.free)
+                    && rules::admits(class.spec, &room.labels, &room.taints).is_ok()
+            })
+        };
+        let elsewhere = |limit: u32| {
+            let of = self.inputs.limits.all[limit as usize].pool;
+            self.inputs.limits.is_stock(limit)
+                || of.is_some_and(|of| self.inputs.supply.others_sell(of, class.spec))
+        };
+        left.iter().any(|pod| !self.assigned.pin(&pod.key).is_empty())
+            && (limit.is_none_or(elsewhere) || has_room())
+    }
+}
+
+/// Offers to uncordon a node that has room for a pod.
+fn uncordon(node: &str) -> String {
+    format!("; or run `kubectl uncordon {node}`: that node has room for it")
 }

@@ -1,6 +1,8 @@
 //! Unplaced (unschedulable) pods: finds the rule that blocks them at the closest pool, and the remedy.
 
 pub(crate) mod choice;
+pub(crate) mod cordoned;
+pub(crate) mod few_nodes;
 pub(crate) mod inputs;
 pub(crate) mod labels;
 pub(crate) mod left_over;
@@ -15,9 +17,11 @@ use crate::plan::unplaced::nearest::nearest;
 use crate::plan::unplaced::pools::{may_be_in, unusable};
 use std::collections::BTreeMap;
 
-use crate::model::Sharing;
+use poolwright_catalog::ResourceName;
+
 use crate::model::plan::UnplacedReason;
-use crate::model::{DaemonSet, Pod, PoolName, Snapshot};
+use crate::model::{DaemonSet, Pod, PoolInWords, Snapshot};
+use crate::plan::left_by::LeftBy;
 use crate::plan::pack::classes::PodClass;
 use crate::rules;
 use crate::rules::Rejection;
@@ -25,13 +29,18 @@ use crate::rules::colocation::Colocation;
 use crate::rules::gpus::{GpuForm, GpuNeed};
 use crate::rules::identity::Identity;
 use crate::rules::pin::Pin;
+use crate::rules::requests;
 use crate::supply::offerings::{Admissions, Availability, PoolOffering, PoolSupply, Supply};
 use crate::supply::rooms::Rooms;
 
 impl UnplacedInputs<'_, '_> {
-    /// Returns the reason why the unplaced pods of a class get no node, with a message.
-    pub fn explain(&self, class: &PodClass<'_>, limit: Option<u32>) -> (UnplacedReason, String) {
-        explain(self, class, limit)
+    /// Returns the reason why the unplaced pods of a class get no node. `limit` is the limit that left them out, if one did.
+    pub fn explain(&self, class: &PodClass<'_>, limit: Option<u32>) -> (UnplacedReason, LeftBy) {
+        if let Some(limit) = limit {
+            return (UnplacedReason::LimitReached, LeftBy::limit(limit, self.least_use(class, limit)));
+        }
+        let (reason, words) = explain(self, class);
+        (reason, LeftBy::other(words))
     }
 
     fn may_share(&self, pod: &Pod, set: &DaemonSet) -> Result<(), Rejection> {
@@ -72,7 +81,7 @@ impl UnplacedInputs<'_, '_> {
                 let landing = daemons.landing(&self.supply.labels(at, offer.offering));
                 for set in daemons.sets(&landing) {
                     if let Err(rejection) = self.may_share(pod, set) {
-                        return Some(unwelcome(&rejection, &set.key.to_string(), &pool.pool.name));
+                        return Some(unwelcome(&rejection, &set.key.to_string(), pool.pool.in_words()));
                     }
                 }
             }
@@ -106,34 +115,29 @@ pub(crate) fn kept_off(
     })
 }
 
-fn unwelcome(rejection: &Rejection, set: &str, pool: &PoolName) -> String {
+fn unwelcome(rejection: &Rejection, set: &str, pool: PoolInWords<'_>) -> String {
+    let of = if pool.is_catalogue() { String::new() } else { format!(" of {pool}") };
     match rejection {
         Rejection::Port(port) => format!(
-            "needs host port {port}, which DaemonSet {set} uses on every node of pool `{pool}` that fits it; use another port, or keep the DaemonSet off some nodes"
+            "needs host port {port}, which DaemonSet {set} uses on every node{of} that fits it; use another port, or keep the DaemonSet off some nodes"
         ),
         _ => format!(
-            "required pod anti-affinity keeps it apart from DaemonSet {set}, which runs on every node of pool `{pool}` that fits it; change the rule, or keep the DaemonSet off some nodes"
+            "required pod anti-affinity keeps it apart from DaemonSet {set}, which runs on every node{of} that fits it; change the rule, or keep the DaemonSet off some nodes"
         ),
     }
 }
 
-fn explain(
-    inputs: &UnplacedInputs<'_, '_>,
-    class: &PodClass<'_>,
-    limit: Option<u32>,
-) -> (UnplacedReason, String) {
-    let UnplacedInputs { snapshot, supply, admissions, limits, colocation, sharing, .. } = *inputs;
-    if let Some(limit) = limit {
-        let least = inputs.least_use(class, limit);
-        return (UnplacedReason::LimitReached, limits.sentence(limit, supply, least));
-    }
+fn explain(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>) -> (UnplacedReason, String) {
+    let UnplacedInputs { snapshot, supply, admissions, limits, colocation, .. } = *inputs;
     if supply.pools.is_empty() {
         return (UnplacedReason::NoUsablePool, no_pool(supply, snapshot));
     }
     if let Some(GpuNeed::Impossible(cause)) = &class.gpu_need {
-        return (UnplacedReason::NoOfferingFits, cause.clone());
+        let is_gpu = |name: &ResourceName| *name == gpu() || name.as_str().starts_with(ResourceName::MIG_PREFIX);
+        let origin = requests::in_words(inputs.origins, is_gpu);
+        return (UnplacedReason::NoOfferingFits, format!("{cause}{origin}"));
     }
-    if let Some(cause) = class.gpu_need.as_ref().and_then(|_| no_gpu(class, supply, admissions, sharing)) {
+    if let Some(cause) = class.gpu_need.as_ref().and_then(|gpu_need| no_gpu(inputs, class, gpu_need)) {
         return (UnplacedReason::NoOfferingFits, cause);
     }
     let holding = |availability: fn(&Availability) -> bool| {
@@ -159,16 +163,19 @@ fn explain(
         return (UnplacedReason::OfferingsHeldBack, held_back(class, at, pool, supply, admissions));
     }
     if let Some((at, pool, offer)) = holding(|availability| *availability == Availability::PriceUnknown) {
-        let id = &supply.offering(at, offer.offering).id;
+        let (named, kind) = (pool.pool.in_words(), &supply.offering(at, offer.offering).id.instance_type);
         let message = if limits.on_money(at) {
             format!(
-                "only {} of pool `{}` fits it, and its price is unknown, so Poolwright could not keep the limit usdPerHour; remove the limit and list the type under allowUnknownPrices, or, if prices come from --catalogue, add its price there",
-                id.instance_type, pool.pool.name
+                "only {kind} of {named} fits it, and its price is unknown, so Poolwright could not keep the limit usdPerHour; remove the limit and list the type under allowUnknownPrices{}, or, if prices come from --catalogue, add its price there",
+                if named.is_catalogue() { " of a NodePool" } else { "" }
+            )
+        } else if named.is_catalogue() {
+            format!(
+                "only offerings with unknown prices fit it; write a NodePool that lists {kind} under allowUnknownPrices, or, if prices come from --catalogue, add its price there"
             )
         } else {
             format!(
-                "only offerings with unknown prices fit it; list {} under allowUnknownPrices of pool `{}`, or, if prices come from --catalogue, add its price there",
-                id.instance_type, pool.pool.name
+                "only offerings with unknown prices fit it; list {kind} under allowUnknownPrices of {named}, or, if prices come from --catalogue, add its price there"
             )
         };
         return (UnplacedReason::PriceUnknown, message);
@@ -186,14 +193,13 @@ fn explain(
     (UnplacedReason::NoOfferingFits, nearest(inputs, class, wanted))
 }
 
+fn gpu() -> ResourceName {
+    ResourceName::new(ResourceName::NVIDIA_GPU)
+}
+
 /// Returns the message if no GPU can be shared or partitioned as requested; `None` if one can.
-fn no_gpu(
-    class: &PodClass<'_>,
-    supply: &Supply<'_>,
-    admissions: &Admissions,
-    sharing: Sharing,
-) -> Option<String> {
-    let gpu_need = class.gpu_need.as_ref()?;
+fn no_gpu(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, gpu_need: &GpuNeed) -> Option<String> {
+    let UnplacedInputs { supply, admissions, sharing, .. } = *inputs;
     for (at, pool) in supply.pools.iter().enumerate() {
         for offer in pool.offers.iter().filter(|offer| admissions.admits(at, class.signature, offer.offering))
         {
@@ -205,7 +211,10 @@ fn no_gpu(
     }
     Some(match gpu_need {
         GpuNeed::Whole(count) => {
-            format!("needs {count} whole GPUs in one node, but no offering that it may use has that many")
+            let origin = inputs.origin(&gpu());
+            format!(
+                "needs {count} whole GPUs{origin} in one node, but no offering that it may use has that many"
+            )
         }
         GpuNeed::Share(milli) => {
             format!("needs {milli} thousandths of a GPU, but no offering that it may use has GPUs to share")
@@ -214,7 +223,8 @@ fn no_gpu(
             "needs {milli} thousandths of a GPU, but no GPU that it may use can be cut into instances of that size"
         ),
         GpuNeed::Named { resource, count, .. } => format!(
-            "needs {count} x {resource} on one node, but no node that it may use can be cut into that many"
+            "needs {count} x {resource}{} on one node, but no node that it may use can be cut into that many",
+            inputs.origin(resource)
         ),
         GpuNeed::Impossible(cause) => cause.clone(),
     })
@@ -257,8 +267,8 @@ fn held_back(
         .min()
         .map_or_else(String::new, |until| format!("; the first is tried again at {until}"));
     format!(
-        "the offerings of pool `{}` that fit it failed recently ({}){soonest}",
-        pool.pool.name,
+        "the offerings of {} that fit it failed recently ({}){soonest}",
+        pool.pool.in_words(),
         list(held.keys().map(ToString::to_string))
     )
 }

@@ -77,18 +77,17 @@ impl Misses {
     /// Describes each of them, because a change that leaves another in place does not help.
     fn sentence(&self, inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: usize) -> String {
         let pool = inputs.supply.pools[at].pool;
+        let named = pool.in_words();
         let mut all = Vec::new();
         if self.taint {
             all.push(match rules::check_taints(&class.spec.tolerations, &pool.taints) {
                 Err(Rejection::Taint(taint)) if rules::is_of_agent(&taint) => format!(
-                    "does not tolerate taint `{taint}` of pool `{}`, which an agent removes; list it under startupTaints of the pool instead of taints",
-                    pool.name
+                    "does not tolerate taint `{taint}` of {named}, which an agent removes; list it under startupTaints of the pool instead of taints"
                 ),
                 Err(Rejection::Taint(taint)) => format!(
-                    "does not tolerate taint `{taint}` of pool `{}`; add a toleration, or a pool without the taint",
-                    pool.name
+                    "does not tolerate taint `{taint}` of {named}; add a toleration, or a pool without the taint"
                 ),
-                _ => format!("pool `{}` does not admit it", pool.name),
+                _ => format!("{named} does not admit it"),
             });
         }
         let mut with_room = false;

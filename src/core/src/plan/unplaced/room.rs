@@ -8,7 +8,6 @@ use crate::model::Sharing;
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::inputs::UnplacedInputs;
 use crate::rules::format;
-use crate::rules::gpus::{self, GpuForm};
 use crate::supply::offerings::PoolOffering;
 use crate::supply::wider::WiderType;
 
@@ -19,7 +18,7 @@ const HUGE_PAGES: &str = "hugepages-";
 pub(crate) fn room_miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: usize) -> String {
     let supply = inputs.supply;
     let pool = &supply.pools[at];
-    let name = &pool.pool.name;
+    let named = pool.pool.in_words();
     let mut admitted: Vec<&PoolOffering> =
         pool.offers.iter().filter(|offer| inputs.meets_labels(at, class, offer)).collect();
     if admitted.is_empty() {
@@ -47,13 +46,14 @@ pub(crate) fn room_miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, a
         }
         let remedy = remedy(inputs, class, at, resource, wanted);
         let amount = format::quantity(resource, wanted);
+        let origin = inputs.origin(resource);
         if room == 0 && taken(inputs, at, offer, resource, wanted).is_empty() {
             return format!(
-                "needs {amount} {resource}, which no offering of pool `{name}` has for it; {remedy}"
+                "needs {amount} {resource}{origin}, which no offering of {named} has for it; {remedy}"
             );
         }
         return format!(
-            "needs {amount} {resource} in one node; the largest offering of pool `{name}` for it, {}, has {}{}; {remedy}",
+            "needs {amount} {resource}{origin} in one node; the largest offering of {named} for it, {}, has {}{}; {remedy}",
             supply.offering(at, offer.offering).id.instance_type,
             format::quantity(resource, room),
             taken(inputs, at, offer, resource, wanted),
@@ -65,19 +65,20 @@ pub(crate) fn room_miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, a
         requests.iter().filter(|(name, wanted)| *wanted > room.get(name.as_str())).count()
     };
     let closest = admitted.iter().min_by_key(|offer| (short(offer), offer.offering));
-    let Some(offer) = closest else { return format!("pool `{name}` has no offering for it") };
+    let Some(offer) = closest else { return format!("{named} has no offering for it") };
     let kind = &supply.offering(at, offer.offering).id.instance_type;
     match requests.first_shortage(&supply.capacities[offer.capacity]) {
         Some(shortage) => format!(
-            "no offering of pool `{name}` fits all of {}; the nearest is {kind}, which has {} {} of {}{}{}",
+            "no offering of {named} fits all of {}; the nearest is {kind}, which has {} {} of {}{}{}{}",
             format::gist(requests),
             format::quantity(&shortage.resource, shortage.available),
             shortage.resource,
             format::quantity(&shortage.resource, shortage.wanted),
+            inputs.origin(&shortage.resource),
             taken(inputs, at, offer, &shortage.resource, shortage.wanted),
             inputs.wider(at, class).map_or_else(String::new, |kind| format!("; {}", widen(kind))),
         ),
-        None => format!("offerings of pool `{name}` fit it, but none may be bought now"),
+        None => format!("offerings of {named} fit it, but none may be bought now"),
     }
 }
 
@@ -105,12 +106,23 @@ fn of_node_class(
     resource: &ResourceName,
     most: u64,
 ) -> Option<String> {
-    let class = &inputs.supply.pools[at].pool.node_class;
+    let pool = inputs.supply.pools[at].pool;
+    let class = if pool.is_implicit {
+        "the node class of a NodePool".to_owned()
+    } else {
+        pool.node_class.to_string()
+    };
     if resource.as_str() == ResourceName::EPHEMERAL_STORAGE {
         let most = format::quantity(resource, most);
-        return Some(format!(
-            "nodes of {class} have at most {most}; give them more space if it sets their disks, or ask for less"
-        ));
+        return Some(if pool.is_implicit {
+            format!(
+                "nodes have at most {most}; write a NodePool whose node class gives them more space, or ask for less"
+            )
+        } else {
+            format!(
+                "nodes of {class} have at most {most}; give them more space if it sets their disks, or ask for less"
+            )
+        });
     }
     // Extended resources of devices that a node class can attach.
     let is_device =
@@ -135,21 +147,15 @@ fn remedy(
     if let Some(kind) = inputs.wider(at, class) {
         return widen(kind);
     }
-    let supply = inputs.supply;
-    if resource.as_str().starts_with(ResourceName::MIG_PREFIX) && inputs.sharing == Sharing::Whole {
-        let pool = &supply.pools[at];
-        let cut = |offer: &PoolOffering| {
-            let mig = Sharing::Mig { mixed: false };
-            let (_, need) = gpus::wanted(mig, &supply.mig_models(), class.spec);
-            let kind = supply.instance_type(at, offer.offering);
-            GpuForm::all(mig, kind).iter().any(|form| form.grants(mig, kind, need.as_ref()))
-        };
-        return if pool.offers.iter().any(cut) {
-            "GPUs are bought whole here; `poolwright plan --sharing mig` plans GPUs that are cut into such instances"
-        } else {
-            "no GPU of the pool can be cut into such instances"
+    let is_cut = matches!(inputs.sharing, Sharing::Mig { .. });
+    if resource.as_str().starts_with(ResourceName::MIG_PREFIX) && !is_cut {
+        if !inputs.widened().holds_if_cut(class.spec) {
+            return "no node that it may use would hold it with GPUs cut into such instances".to_owned();
         }
-        .to_owned();
+        let here = if inputs.sharing == Sharing::Whole { "bought whole" } else { "shared and not cut" };
+        return format!(
+            "GPUs are {here} here; `poolwright plan --sharing mig` plans GPUs that are cut into such instances"
+        );
     }
     let amounts = || {
         let catalogues = inputs.snapshot.catalogues.values().flatten();
@@ -171,6 +177,10 @@ fn remedy(
             format::quantity(resource, most)
         );
     }
-    "no instance type that the node class of the pool sells holds all that it asks for, beside DaemonSets"
-        .to_owned()
+    let sells = if inputs.supply.pools[at].pool.is_implicit {
+        "may be bought"
+    } else {
+        "the node class of the pool sells"
+    };
+    format!("no instance type that {sells} holds all that it asks for, beside DaemonSets")
 }

@@ -24,11 +24,12 @@ pub(crate) fn miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: us
     let elsewhere = places.iter().find(|(_, terms)| {
         !admitted.iter().any(|o| rules::check_affinity(Some(terms), &supply.labels(at, o.offering)).is_ok())
     });
-    let name = &pool.pool.name;
+    let named = pool.pool.in_words();
+    let widen = named.widen_or();
     let Some((words, terms)) = elsewhere else {
         let all: Vec<&String> = places.iter().map(|(words, _)| words).collect();
         return Some(format!(
-            "no offering of pool `{name}` that it may use is where all of its volumes are: {}; widen the pool's requirements, or recreate the volumes in one place",
+            "no offering of {named} that it may use is where all of its volumes are: {}; {widen}recreate the volumes in one place",
             list(all)
         ));
     };
@@ -58,6 +59,6 @@ pub(crate) fn miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: us
         _ => "none of them".to_owned(),
     };
     Some(format!(
-        "{words} is usable only on nodes with {all}, but offerings of pool `{name}` that it may use have {has}; widen the pool's requirements, or recreate the volume elsewhere"
+        "{words} is usable only on nodes with {all}, but offerings of {named} that it may use have {has}; {widen}recreate the volume elsewhere"
     ))
 }

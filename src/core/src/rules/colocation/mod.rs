@@ -429,7 +429,7 @@ impl<'a> Colocation<'a> {
     }
 
     /// Checks host ports and anti-affinity.
-    fn may_meet(&self, profile: usize, present: &Present) -> bool {
+    pub fn may_meet(&self, profile: usize, present: &Present) -> bool {
         let newcomer = &self.profiles[profile];
         let ports: Vec<&HostPort> =
             present.keys().flat_map(|other| &self.profiles[*other].ports).copied().flatten().collect();

@@ -42,7 +42,7 @@ pub(crate) fn violations<'a>(
         let over = excess.entry(domain).or_default();
         if *over > 0 {
             let count = counts.get(domain).copied().unwrap_or(0);
-            found.push((one.pod.clone(), messages::too_many(rule, domain, count, least)));
+            found.push((one.pod.clone(), messages::too_many(rule, domain, count, least, few)));
             // A pod that its own constraint does not count does not reduce the excess.
             *over -= u64::from(one.is_counted);
         }

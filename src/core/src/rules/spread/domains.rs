@@ -1,6 +1,8 @@
 //! Topology spread over zones and other labels that several nodes share: counts the pods in each domain, and decides whether a
 //! domain may get one more.
 
+use std::collections::BTreeSet;
+
 use poolwright_terms::Taint;
 
 use crate::model::{PodSpec, TopologySpreadConstraint};
@@ -88,6 +90,15 @@ impl DomainCounts {
         min_domains: Option<u32>,
     ) -> bool {
         self.count(domain) + u64::from(counts_itself) <= self.least(min_domains) + u64::from(max_skew)
+    }
+
+    /// Returns these counts without some of the domains.
+    pub fn without(&self, domains: &BTreeSet<usize>) -> Self {
+        let mut rest = self.clone();
+        for domain in domains {
+            rest.exists[*domain] = false;
+        }
+        rest
     }
 
     /// Returns whether the constraint is kept, however this number of further pods is distributed.

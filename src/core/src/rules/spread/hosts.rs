@@ -56,6 +56,11 @@ impl<'a> HostSpread<'a> {
         self.rule.selector.as_deref()
     }
 
+    /// Returns its rule.
+    pub fn rule(&self) -> &'a TopologySpreadConstraint {
+        self.rule
+    }
+
     pub fn new(namespace: &'a str, rule: &'a TopologySpreadConstraint) -> Self {
         let (weights, owned_by) = (BTreeMap::new(), BTreeSet::new());
         Self { rule, namespace, owners: Vec::new(), weights, owned_by, least: 0 }
@@ -174,7 +179,7 @@ impl<'a> HostSpread<'a> {
     }
 
     /// Returns whether the constraint of this owner includes a node.
-    fn includes(&self, owner: &PodSpec, labels: &impl Labels, taints: &[Taint]) -> bool {
+    pub fn includes(&self, owner: &PodSpec, labels: &impl Labels, taints: &[Taint]) -> bool {
         let mut over = owner.spreads.iter().map(|rule| rule.topology_key.as_str());
         over.all(|key| key == HOSTNAME || labels.label(key).is_some())
             && includes(self.rule, owner, labels, taints)

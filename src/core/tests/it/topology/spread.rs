@@ -137,3 +137,83 @@ fn a_zone_that_is_out_of_stock_is_left_for_another_within_the_skew() {
     assert_eq!(zones(&snapshot, &plan).keys().collect::<Vec<_>>(), ["c"], "no node is in a or b");
     assert_eq!(plan.unplaced, []);
 }
+
+#[test]
+fn the_field_that_leaves_a_spread_pod_no_zone_is_named_with_the_change_that_helps() {
+    let only_a = || catalogue(vec![Kind("c7", capacity(4, 16, 0), None, &[("a", "0.10")])]);
+    let said = |node: Node, change: &dyn Fn(&mut Pod)| {
+        let pods = ["p", "q"].map(|name| {
+            let mut pod = spreading(app(name, "web"), 1);
+            change(&mut pod);
+            pod
+        });
+        message(&planned(&with(with(cluster(only_a(), [pool("cpu")]), [node]), pods)), "q")
+    };
+    let mut tainted = node_in("m", "b", 8);
+    tainted.taints = vec![taint("team", "x")];
+    assert_eq!(
+        said(tainted.clone(), &|_| {}),
+        "is spread over `topology.kubernetes.io/zone` with a maxSkew of 1 (a has 1, b has 0), and a cannot take one more; b counts although it does not tolerate the taints of the nodes there (nodeTaintsPolicy: Ignore); set nodeTaintsPolicy: Honor, raise maxSkew, use whenUnsatisfiable: ScheduleAnyway, or let a pool buy where there are fewest"
+    );
+    let excluded = said(node_in("m", "b", 8), &|pod| {
+        pod.spec.node_selector.insert("poolwright.dev/nodepool".into(), "cpu".into());
+        pod.spec.spreads[0].ignore_node_affinity = true;
+    });
+    assert!(
+        excluded.contains("b counts although its own node selector or affinity excludes the nodes there (nodeAffinityPolicy: Ignore); set nodeAffinityPolicy: Honor, "),
+        "{excluded}"
+    );
+    let hashed = said(node_in("m", "b", 0), &|pod| {
+        pod.spec.spreads[0].match_label_keys = vec!["pod-template-hash".into()];
+    });
+    assert!(
+        hashed.contains("b has 0; only pods with its value of `pod-template-hash` count (matchLabelKeys))"),
+        "{hashed}"
+    );
+    assert!(!hashed.contains("counts although"), "the pod could go to b if the node had room: {hashed}");
+}
+
+#[test]
+fn min_domains_are_named_where_they_alone_keep_a_pod_waiting() {
+    let zones = |min_domains: u32| {
+        let two = catalogue(vec![Kind("c7", capacity(4, 16, 0), None, &[("a", "0.10"), ("b", "0.10")])]);
+        let pods = ["p", "q", "r"].map(|name| {
+            let mut pod = spreading(app(name, "web"), 1);
+            pod.spec.spreads[0].min_domains = Some(min_domains);
+            pod
+        });
+        planned(&with(cluster(two, [pool("cpu")]), pods))
+    };
+    assert_eq!(zones(2).unplaced, []);
+    let left = zones(3).unplaced;
+    assert_eq!(left.len(), 1);
+    assert_eq!(
+        left[0].message,
+        "is spread over `topology.kubernetes.io/zone` with a maxSkew of 1 (a has 1, b has 1), and a, b cannot take one more; while fewer than 3 domains exist (minDomains), the fewest count as 0; lower minDomains, raise maxSkew, use whenUnsatisfiable: ScheduleAnyway, or let a pool buy in more domains"
+    );
+}
+
+#[test]
+fn min_domains_of_a_spread_over_nodes_are_named_beside_the_limit_that_allows_no_more_nodes() {
+    let left = |min_domains: Option<u32>| {
+        let mut full = pool("cpu");
+        full.limits.nodes = Some(0);
+        let nodes = [node_in("m", "a", 4), node_in("n", "b", 4)];
+        let pods = ["p", "q", "r"].map(|name| {
+            let mut pod = app(name, "web");
+            pod.spec.spreads = vec![spread("kubernetes.io/hostname", 1, "web")];
+            pod.spec.spreads[0].min_domains = min_domains;
+            pod
+        });
+        planned(&with(with(cluster(three_zones(), [full]), nodes), pods)).unplaced[0].message.clone()
+    };
+    let said = left(Some(3));
+    assert!(said.starts_with("limit nodes = 0 of pool `cpu`"), "{said}");
+    assert!(
+        said.ends_with("node `m` has room for it, but its topology spread over nodes allows no more there while fewer than 3 nodes exist (minDomains); lower minDomains"),
+        "{said}"
+    );
+    for none in [None, Some(2)] {
+        assert!(!left(none).contains("minDomains"), "{}", left(none));
+    }
+}

@@ -52,7 +52,8 @@ pub(crate) struct NewNode<'a> {
     /// Whether it leaves the cloud a choice that further pods could take away.
     leaves_choice: bool,
     free: ResourceList,
-    present: Present,
+    /// The pods on it, as colocation rules count them.
+    pub present: Present,
 }
 
 /// The result of packing.

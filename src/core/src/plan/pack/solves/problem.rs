@@ -6,8 +6,8 @@ use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver as solver;
 use poolwright_solver::{Candidate, ExistingNode, PodClass, Problem};
 
-use crate::model::ClaimName;
 use crate::model::plan::Target;
+use crate::model::{ClaimName, PoolInWords};
 use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::candidates::NodeCandidate;
 use crate::plan::pack::solves::columns::{Column, Columns, Source};
@@ -147,7 +147,10 @@ impl Run<'_, '_, '_, '_> {
                     let capacity = &supply.capacities[candidate.offer.capacity];
                     let form = candidate.form;
                     Candidate {
-                        name: format!("{}: {id}{}", supply.pools[candidate.pool].pool.name, form.words()),
+                        name: match supply.pools[candidate.pool].pool.in_words() {
+                            PoolInWords::Named(pool) => format!("{pool}: {id}{}", form.words()),
+                            PoolInWords::Catalogue => format!("{id}{}", form.words()),
+                        },
                         price,
                         capacity: with(project(&form.room(capacity)), left(residents(column))),
                         gpus: form

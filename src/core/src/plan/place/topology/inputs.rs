@@ -2,6 +2,8 @@
 
 use crate::model::plan::PlannedClaim;
 use crate::model::{ObjectKey, PlanOptions, Pod, PodKey, Snapshot};
+use crate::plan::groups::IncompleteGang;
+use crate::plan::left_by::LeftBy;
 use crate::plan::pending::PendingPod;
 use crate::plan::place::topology::relations::Relations;
 use crate::rules::colocation::Colocation;
@@ -15,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lessons {
     /// Pins that failed, by pod, with the reason.
-    pub bans: BTreeMap<PodKey, BTreeMap<Pin, String>>,
+    pub bans: BTreeMap<PodKey, BTreeMap<Pin, LeftBy>>,
     /// Domains in which an earlier attempt had new nodes, with their topology key. They exist even if no pod is pinned to them.
     pub opened: BTreeSet<(String, String)>,
     /// Pods that cannot keep their earlier place.
@@ -24,8 +26,8 @@ pub(crate) struct Lessons {
     pub given_up: BTreeMap<PodKey, String>,
     /// Pods that found no place and now choose before others of equal priority.
     pub first: BTreeSet<PodKey>,
-    /// Incomplete gangs, by PodGroup, with the reason.
-    pub gangs_left_out: BTreeMap<ObjectKey, String>,
+    /// Incomplete gangs, by PodGroup.
+    pub gangs_left_out: BTreeMap<ObjectKey, IncompleteGang>,
     /// Offerings whose alternatives are beyond a limit, so that a claim would not leave the choice that `minValues` asks for. Each is
     /// an index of a pool in the supply, and an index of an offering.
     pub unlistable: BTreeSet<(usize, usize)>,

@@ -1,33 +1,48 @@
 //! Messages about pods without a place.
 
+use std::collections::BTreeSet;
+
 use poolwright_terms::labels::HOSTNAME;
 
+use crate::plan::place::topology::inputs::TopologyInputs;
 use crate::plan::place::topology::places::{NONE, Place, Places};
-use crate::plan::place::topology::relations::Relations;
+use crate::plan::place::topology::relations::PodRelations;
 use crate::plan::place::topology::tally::{Refusal, Tally};
+use crate::plan::place::topology::uneven::Uneven;
 use crate::rules::spread::domains::DomainSpread;
 use crate::rules::spread::messages;
 
 /// The most values that a message lists.
 const SHOWN: usize = 6;
 
-/// Returns the message for a pod that every possible place refuses.
+/// Returns the message for a pod with these relations that every possible place refuses.
 pub(crate) fn refused(
-    relations: &Relations<'_>,
+    inputs: &TopologyInputs<'_, '_>,
+    kind: &PodRelations,
     places: &Places<'_>,
     tally: &Tally,
     refusals: &[(&Place, Refusal)],
 ) -> String {
+    let relations = inputs.relations;
     let Some((_, first)) = refusals.first() else {
         return "no more nodes are available in any place that fits it".to_owned();
     };
+    // The whole catalogue may be bought already where the user wrote no pool.
+    let is_catalogue = inputs.supply.is_catalogue();
+    let let_a_pool = |buy: &'static str| if is_catalogue { "" } else { buy };
     match *first {
-        Refusal::NoLabel(key) if relations.keys[key] == HOSTNAME => {
-            "must share a node with other pods (required pod affinity), but neither their node nor an available offering has room for all of them; free room on that node, let a pool buy larger nodes if none of them runs yet, or change the rule".to_owned()
-        }
+        Refusal::NoLabel(key) if relations.keys[key] == HOSTNAME => format!(
+            "must share a node with other pods (required pod affinity), but neither their node nor an available offering has room for all of them; free room on that node, {}or change the rule",
+            let_a_pool("let a pool buy larger nodes if none of them runs yet, ")
+        ),
         Refusal::NoLabel(key) => format!(
-            "must be on a node with the label `{}`, but no node or offering that fits it has this label; add the label to a pool's template, or change the rule",
-            relations.keys[key]
+            "must be on a node with the label `{}`, but no node or offering that fits it has this label; {}, or change the rule",
+            relations.keys[key],
+            if is_catalogue {
+                "write a NodePool whose template has the label"
+            } else {
+                "add the label to a pool's template"
+            }
         ),
         Refusal::Uneven(spread) => {
             let DomainSpread { rule, key, .. } = relations.spreads[spread];
@@ -40,7 +55,17 @@ pub(crate) fn refused(
                 refusals.iter().filter_map(|(place, _)| value(places, place, key)).collect();
             full.sort_unstable();
             full.dedup();
-            messages::no_domain(rule, &domains, &full)
+            let others = kind.spreads.iter().copied().filter(|other| *other != spread).collect();
+            let otherwise = PodRelations { spreads: others, ..kind.clone() };
+            let is_only_reason = |place: &Place| tally.check(relations, &otherwise, place).is_ok();
+            let (mut homes, mut only) = (BTreeSet::new(), BTreeSet::new());
+            for (place, _) in refusals.iter().filter(|(place, _)| place[key] != NONE) {
+                homes.insert(place[key] as usize);
+                only.extend(is_only_reason(place).then_some(place[key] as usize));
+            }
+            let counts_itself = kind.counted.contains(&spread);
+            let causes = Uneven { inputs, places, tally, spread, counts_itself, homes, full: only }.causes();
+            messages::no_domain(rule, &domains, &full, &causes, !is_catalogue)
         }
         Refusal::Alone(affinity) => {
             let set = &relations.affinities[affinity];
@@ -52,8 +77,9 @@ pub(crate) fn refused(
                 )
             } else {
                 format!(
-                    "must be with other pods over {} (required pod affinity), but no offering that fits it is available where they are; let a pool buy there, or change the rule",
-                    over.join(" and ")
+                    "must be with other pods over {} (required pod affinity), but no offering that fits it is available where they are; {}change the rule",
+                    over.join(" and "),
+                    let_a_pool("let a pool buy there, or ")
                 )
             }
         }
@@ -66,8 +92,9 @@ pub(crate) fn refused(
                 .take(SHOWN)
                 .collect();
             format!(
-                "{whose} over `{key}` (required pod anti-affinity), and such pods are in every place that fits it: {}; let a pool buy in another place, or change the rule",
-                taken.join(", ")
+                "{whose} over `{key}` (required pod anti-affinity), and such pods are in every place that fits it: {}; {}change the rule",
+                taken.join(", "),
+                let_a_pool("let a pool buy in another place, or ")
             )
         }
     }

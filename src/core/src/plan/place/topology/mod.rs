@@ -14,6 +14,7 @@ pub(crate) mod place_prices;
 pub(crate) mod places;
 pub(crate) mod relations;
 pub(crate) mod tally;
+pub(crate) mod uneven;
 
 pub(crate) use crate::plan::place::topology::relations::Relations;
 
@@ -480,7 +481,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
                 Some((place, self.tally.check(relations, kind, place).err()?))
             })
             .collect();
-        messages::refused(relations, &self.places, &self.tally, &refusals)
+        messages::refused(self.inputs, kind, &self.places, &self.tally, &refusals)
     }
 }
 

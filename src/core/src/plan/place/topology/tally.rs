@@ -246,6 +246,11 @@ impl Tally {
         others.filter(|at| self.check_spread(relations, **at, true, place).is_err()).count()
     }
 
+    /// Returns the counts of a spread constraint.
+    pub fn of_spread(&self, spread: usize) -> &DomainCounts {
+        &self.spreads[spread]
+    }
+
     /// Returns the number of counted pods of a spread constraint, by existing domain.
     pub fn counts(&self, spread: usize) -> impl Iterator<Item = (usize, u64)> {
         self.spreads[spread].existing()

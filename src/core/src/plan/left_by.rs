@@ -1,0 +1,36 @@
+//! Why an attempt leaves pods out, in a form that outlives the attempt.
+
+use crate::supply::limits::Limits;
+use crate::supply::offerings::Supply;
+
+/// Why an attempt left a pod out. A sentence about a limit counts the nodes that a plan buys, so a later attempt says it with its
+/// own count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LeftBy {
+    /// The limit that left the pod out, and the least that a node which fits it uses of the limit.
+    limit: Option<(u32, u64)>,
+    /// What follows the sentence about the limit, or the whole sentence.
+    words: String,
+}
+
+impl LeftBy {
+    pub fn limit(limit: u32, least: u64) -> Self {
+        Self { limit: Some((limit, least)), words: String::new() }
+    }
+
+    pub fn other(words: String) -> Self {
+        Self { limit: None, words }
+    }
+
+    /// Returns the sentence, with what the limits count now.
+    pub fn sentence(&self, limits: &Limits, supply: &Supply<'_>) -> String {
+        let of_limit = self.limit.map(|(limit, least)| limits.sentence(limit, supply, least));
+        format!("{}{}", of_limit.unwrap_or_default(), self.words)
+    }
+
+    /// Appends words to the sentence.
+    pub fn with(mut self, words: &str) -> Self {
+        self.words.push_str(words);
+        self
+    }
+}
