@@ -31,7 +31,8 @@ WORLDS = 100
 # GiB of disk that a build from scratch needs, with a margin (measured: the summary shows the free space after each stage).
 ROOM = 12
 # The longest binaries start first, so that none of them is still running alone at the end.
-LONGEST_FIRST = ["aws_conformance", "worlds", "differential", "node_lifecycle", "aws_cluster"]
+LONGEST_FIRST = ["worlds", "aws_conformance", "differential", "aws_commands", "aws_cluster", "node_lifecycle", "kwok_conformance",
+                 "leader_crashes", "reservations", "scale_up", "gang_kinds"]
 
 
 @dataclass
@@ -130,11 +131,12 @@ def tests(stage: Stage) -> None:
     found = binaries(stage)
     rank = {name: place for place, name in enumerate(LONGEST_FIRST)}
     found.sort(key=lambda binary: rank.get(binary.target, len(rank)))
-    job = lambda binary: lambda: suite.test(binary, environment())  # noqa: E731
+    job = lambda binary: lambda: suite.test(binary, environment(), yields=binary.target == "worlds")  # noqa: E731
     computing = [job(binary) for binary in found if not binary.waits]
     waiting = [job(binary) for binary in found if binary.waits]
     if found:
-        collect(stage, suite.side_by_side([*computing, worlds], waiting))
+        # All simulated worlds first: they use what the waiting binaries leave, and the rest then has the processors to itself.
+        collect(stage, suite.side_by_side([worlds, *computing], waiting))
 
 
 def examples(stage: Stage) -> None:
@@ -190,7 +192,8 @@ def worlds(first: int = 1, count: int = WORLDS) -> suite.Outcome:
     """Plays simulated worlds with faults. They use the debug build of the tests, because nothing else here needs a release build."""
     program = build_folder() / "debug" / "poolwright"
     command = [str(program), "debug", "fuzz", "--from", str(first), "--seeds", str(count)]
-    code, lines, seconds, processors = suite.run(f"{count} simulated worlds from seed {first}", command, ROOT, environment())
+    name = f"{count} simulated worlds from seed {first}"
+    code, lines, seconds, processors = suite.run(name, command, ROOT, environment(), yields=True)
     told = lines[-1] if lines else "nothing"
     outcome = suite.Outcome(f"poolwright debug fuzz: {told}", seconds=seconds, processors=processors)
     played = re.match(r"(\d+) worlds, .*: no rule was broken", told)
@@ -211,6 +214,7 @@ SOAK = [
     ("oracle", "", {"CASES": "1000"}),
     ("assignments", "", {"PROPTEST_CASES": "5000"}),
     ("properties", "", {"PROPTEST_CASES": "2000"}),
+    ("worlds", "frequent_faults::", {"SEEDS": "300"}),
 ]
 SOAKED_WORLDS = 2000
 

@@ -1,8 +1,9 @@
 """Runs compiled test binaries side by side and counts their tests.
 
 Most binaries compute. They run one at a time, because cargo's test harness already uses every core. The binaries of `tests/plane`
-mostly wait for a control plane. A few of them run at the same time, beside the one that computes. The output of each binary is
-shown in one piece when it ends.
+mostly wait for a control plane. A few of them run at the same time, beside the one that computes. Simulated worlds have a clock of
+their own, so they leave the processors to everything that runs in real time. The output of each binary is shown in one piece when
+it ends.
 """
 
 import json
@@ -76,10 +77,12 @@ def say(text: str) -> None:
         sys.stdout.flush()
 
 
-def run(name: str, command: list[str], folder: Path, env: dict[str, str]) -> tuple[int, list[str], float, float]:
+def run(name: str, command: list[str], folder: Path, env: dict[str, str], yields: bool = False) -> tuple[int, list[str], float, float]:
     """Runs a command to its end and shows its output in one piece. Returns the exit code, the lines of output, and the wall
-    time and CPU time in seconds. The CPU time includes that of child processes that have ended."""
+    time and CPU time in seconds. The CPU time includes that of child processes that have ended. A command that yields gets only
+    the processor time that others leave."""
     started = time.monotonic()
+    command = ["nice", "-n", "10", *command] if yields else command
     say(f"--- started: {name}\n")
     process = subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True, errors="replace")
@@ -93,10 +96,11 @@ def run(name: str, command: list[str], folder: Path, env: dict[str, str]) -> tup
     return process.returncode, output.splitlines(), seconds, usage.ru_utime + usage.ru_stime
 
 
-def test(binary: Binary, env: dict[str, str], only: str = "") -> Outcome:
+def test(binary: Binary, env: dict[str, str], only: str = "", yields: bool = False) -> Outcome:
     """Runs one binary, or its tests with `only` in their names, and counts them."""
     env = env | {"CARGO_MANIFEST_DIR": str(binary.folder)}
-    code, lines, seconds, processors = run(binary.name, [str(binary.path), *([only, "--nocapture"] if only else [])], binary.folder, env)
+    command = [str(binary.path), *([only, "--nocapture"] if only else [])]
+    code, lines, seconds, processors = run(binary.name, command, binary.folder, env, yields)
     outcome = Outcome(binary.name, seconds=seconds, processors=processors)
     closed = False
     for line in lines:
@@ -112,6 +116,9 @@ def test(binary: Binary, env: dict[str, str], only: str = "") -> Outcome:
     if not closed or (code != 0) != (outcome.failed > 0):
         outcome.failed += 1
         outcome.notes.append(f"failed: {binary.name} ended with code {code} and without a summary to match (see above)")
+    elif only and outcome.passed == outcome.failed == 0:
+        outcome.failed += 1
+        outcome.notes.append(f"failed: no test of {binary.name} ran, because none has `{only}` in its name")
     return outcome
 
 

@@ -34,6 +34,7 @@ fn job(namespace: &str, pods: u32) -> JobPlan {
         at_least: None,
         kept: None,
         never: false,
+        volume_in: None,
         is_set: false,
     }
 }

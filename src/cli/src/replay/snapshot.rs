@@ -228,7 +228,9 @@ impl Missing {
 
     /// Lets the templates of a controller have as many pods as it lacks. Pods that it has are objects of their own.
     fn count_of(&mut self, object: &Value, templates: &mut [Template]) {
-        templates.iter_mut().for_each(|template| template.count = 0);
+        for template in templates.iter_mut() {
+            template.count = 0;
+        }
         let Some(key) = self.key_of(object) else { return };
         let Some(left) = self.all.get_mut(&key) else { return };
         match templates {
@@ -349,6 +351,7 @@ impl Template {
             protected: false,
             at_least: None,
             kept: Some(Duration::ZERO),
+            volume_in: None,
             never: false,
             is_set: self.is_service,
         })

@@ -149,7 +149,8 @@ fn named(resource: &ResourceName, count: u64, models: &[&MigModel]) -> GpuNeed {
 /// Returns the number of GPUs that a pod requests, in thousandths.
 pub(crate) fn gpu_milli(spec: &PodSpec) -> u64 {
     let whole = spec.requests.get(ResourceName::NVIDIA_GPU).saturating_mul(1000);
-    let instances = spec.requests.iter().filter(|(name, _)| name.as_str().starts_with(ResourceName::MIG_PREFIX));
+    let instances =
+        spec.requests.iter().filter(|(name, _)| name.as_str().starts_with(ResourceName::MIG_PREFIX));
     let cut = instances.map(|(name, count)| {
         let slices = profile_of(name).and_then(|profile| MigGeometry::Seven.placements(profile));
         slices.map_or(0, |slices| count.saturating_mul(1000) * u64::from(slices.compute) / 7)

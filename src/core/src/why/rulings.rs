@@ -18,7 +18,7 @@ use crate::rules;
 use crate::rules::Rejection;
 use crate::rules::colocation::Colocation;
 use crate::rules::format::{list, quantity};
-use crate::rules::gpus::{self, GpuForm, GpuNeed, MIG_PREFIX};
+use crate::rules::gpus::{self, GpuForm, GpuNeed};
 use crate::rules::labels::Labels;
 use crate::supply::daemonsets::DaemonSets;
 use crate::supply::offerings::{Availability, PoolOffering};
@@ -240,7 +240,7 @@ impl Judge<'_, '_> {
             .wider
             .holds(at, asked)
             .map(|kind| format!("widen the requirements{} so that it may buy {kind}", pool.of()));
-        let is_instance = |miss: &Miss| matches!(&miss.change, Change::Less(resource, 0) if resource.as_str().starts_with(MIG_PREFIX));
+        let is_instance = |miss: &Miss| matches!(&miss.change, Change::Less(resource, 0) if resource.as_str().starts_with(ResourceName::MIG_PREFIX));
         let is_cut = matches!(self.wider.sharing, Sharing::Mig { .. });
         if !is_cut && misses.iter().any(is_instance) && self.wider.holds_if_cut(asked.spec) {
             return "plan with `--sharing mig`".to_owned();

@@ -84,7 +84,7 @@ pub struct Scene<'a> {
 
 impl Scene<'_> {
     /// Returns the pool of a claim.
-    fn pool_of<'c>(claim: &'c NodeClaim) -> Option<&'c String> {
+    fn pool_of(claim: &NodeClaim) -> Option<&String> {
         claim.metadata.labels.as_ref()?.get(NODEPOOL_LABEL)
     }
 

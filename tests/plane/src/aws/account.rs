@@ -39,9 +39,10 @@ impl Account {
         let zones = texts(&subnets, "availabilityZone");
         ensure!(!ids.is_empty() && ids.len() == zones.len(), "moto has no default subnets: {subnets}");
         let groups = ec2("DescribeSecurityGroups").await?;
+        // A narrow name: moto needs most of a second to describe all images of Amazon Linux.
         let images = async |arch: &str| -> anyhow::Result<Vec<String>> {
             let filters = format!(
-                "DescribeImages&Filter.1.Name=architecture&Filter.1.Value.1={arch}&Filter.2.Name=name&Filter.2.Value.1=amzn2-ami*"
+                "DescribeImages&Filter.1.Name=architecture&Filter.1.Value.1={arch}&Filter.2.Name=name&Filter.2.Value.1=amzn2-ami-hvm-*-gp2"
             );
             let images = ec2(&filters).await?;
             Ok(texts(&images, "imageId"))

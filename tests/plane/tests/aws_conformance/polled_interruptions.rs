@@ -132,7 +132,9 @@ async fn a_failed_poll_delays_neither_other_polls_nor_the_queue() {
         "{failed:?}"
     );
     assert!(failed.iter().all(|one| one.starts_with("invalid: ec2:Describe")), "{failed:?}");
-    assert!(world.front.calls()["sqs:ReceiveMessage"] <= 1, "{:?}", world.front.calls());
+    // On a busy machine, the polls may be done before the queue is asked.
+    let received = world.front.calls().get("sqs:ReceiveMessage").copied().unwrap_or(0);
+    assert!(received <= 1, "{:?}", world.front.calls());
     let event = serde_json::json!({
         "version": "0", "id": "1", "detail-type": "EC2 Spot Instance Interruption Warning", "source": "aws.ec2",
         "account": "123456789012", "time": "2026-11-23T12:00:00Z", "region": "us-east-1", "resources": [],

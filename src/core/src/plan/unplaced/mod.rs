@@ -133,7 +133,8 @@ fn explain(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>) -> (UnplacedRe
         return (UnplacedReason::NoUsablePool, no_pool(supply, snapshot));
     }
     if let Some(GpuNeed::Impossible(cause)) = &class.gpu_need {
-        let is_gpu = |name: &ResourceName| *name == gpu() || name.as_str().starts_with(ResourceName::MIG_PREFIX);
+        let is_gpu =
+            |name: &ResourceName| *name == gpu() || name.as_str().starts_with(ResourceName::MIG_PREFIX);
         let origin = requests::in_words(inputs.origins, is_gpu);
         return (UnplacedReason::NoOfferingFits, format!("{cause}{origin}"));
     }

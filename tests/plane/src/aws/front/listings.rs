@@ -27,8 +27,7 @@ impl Shared {
         headers: &HeaderMap,
         body: Bytes,
     ) -> anyhow::Result<Response<Body>> {
-        let own = if asked.get("DryRun") == "true" { None } else { self.own_listing(asked).await? };
-        let (status, answer) = match own {
+        let (status, answer) = match self.own_listing(asked).await? {
             Some(answer) => (StatusCode::OK, answer),
             None => self.text(method, uri, headers, body).await?,
         };
