@@ -156,7 +156,7 @@ fn the_oldest_replica_sets_and_the_highest_ordinals_go_first() {
         pod("old", ["apps/v1", "ReplicaSet", "web-77f"]),
         scaled("Deployment", 2),
     ]);
-    assert_eq!(names(&manifest), ["new", "web-5d4-0"]);
+    assert_eq!(names(&manifest), ["new", "web-5d4-1"]);
     let of_set = ["apps/v1", "StatefulSet", "web"];
     let manifest = read(&[
         stored(apps("StatefulSet", "web", 4), None),

@@ -81,7 +81,7 @@ pub enum Sabotage {
     EndsNotAwaited,
     /// It does not see which volumes are attached.
     AttachmentsUnseen,
-    /// It believes that one type after the other nearly costs nothing.
+    /// It believes that dear offerings are cheap.
     PricesMisread,
     /// It does not see budgets for empty nodes.
     EmptyBudgetsUnseen,

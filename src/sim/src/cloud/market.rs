@@ -18,6 +18,9 @@ const PRICES_MOVE: Duration = Duration::from_mins(10);
 /// The range of spot prices, in thousandths of the catalogue's price.
 const MOVED: (usize, usize) = (600, 1_500);
 
+/// When a buggy controller begins to misread prices.
+const MISREAD_FROM: Duration = Duration::from_mins(12);
+
 /// The quota of vCPUs for each family and capacity type.
 pub type Quotas = BTreeMap<(String, CapacityType), u64>;
 
@@ -56,17 +59,18 @@ impl Market {
         self.now.clone()
     }
 
-    /// Returns the current catalogue as a buggy controller reads it: one type after the other costs a thousandth, for ten minutes.
+    /// Returns the current catalogue as a buggy controller reads it: after a while, dear offerings seem cheap.
     pub fn misread(&mut self, now: Duration, accidents: &Accidents) -> Arc<Catalogue> {
         let catalogue = self.catalogue(now, accidents);
-        let slot = usize::try_from(now.as_secs() / 600).unwrap_or(0) % catalogue.types().len().max(1);
-        let Some(cheap) = catalogue.types().keys().nth(slot) else { return catalogue };
+        if now < MISREAD_FROM {
+            return catalogue;
+        }
         let offerings = catalogue.offerings().iter().map(|offering| {
             let mut offering = offering.clone();
-            if let Price::Known(quote) = &offering.price
-                && offering.id.instance_type == *cheap
-            {
-                let usd_per_hour = UsdPerHour::from_micros(quote.usd_per_hour.micros() / 1_000);
+            if let Price::Known(quote) = &offering.price {
+                // A tenth of a dollar, divided by the price in dollars.
+                let usd_per_hour =
+                    UsdPerHour::from_micros(100_000_000_000 / quote.usd_per_hour.micros().max(1));
                 offering.price = Price::Known(Quote { usd_per_hour, ..quote.clone() });
             }
             offering

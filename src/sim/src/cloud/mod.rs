@@ -117,7 +117,7 @@ impl Cloud {
         self.market().catalogue(self.time.elapsed(), &self.accidents)
     }
 
-    /// Returns the current offerings, with one type after the other at a thousandth of its price for an hour.
+    /// Returns the current offerings as a buggy controller reads them.
     fn misread_catalogue(&self) -> Arc<Catalogue> {
         self.market().misread(self.time.elapsed(), &self.accidents)
     }
