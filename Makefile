@@ -26,7 +26,7 @@ endif
 # Arguments of cargo test: the tests that start a control plane.
 E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(filter-out $(NEWEST_ONLY),$(wildcard tests/plane/tests/*.rs)))) --test node_lifecycle --test scale_up
 
-.PHONY: help demo demo-cluster test soak build lint unit control-plane e2e kills differential bench bench-ablation bench-mix bench-scale bench-nodes bench-aws bench-week realise crds clean
+.PHONY: help demo demo-cluster test soak build lint unit control-plane e2e kills differential bench bench-ablation bench-mix bench-scale bench-nodes bench-aws bench-bursts bench-week realise crds clean
 
 help: ## list all targets
 	@echo "make <target>:"
@@ -101,7 +101,12 @@ bench-nodes: control-plane ## buy and terminate NODES=500 KWOK nodes on a real c
 bench-aws: control-plane ## measure launches of NODES=500 instances in moto, and the handling of MESSAGES=1000 interruptions
 	@python3 tests/tools.py moto >/dev/null
 	@$(WITH_TOOLS) cargo build --locked --workspace --bins --example interruptions
-	@NODES="$(NODES)" BURST="$(BURST)" MESSAGES="$(MESSAGES)" QUEUE="$(QUEUE)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/debug/examples/interruptions"
+	@NODES="$(NODES)" BURSTS="$(BURSTS)" MESSAGES="$(MESSAGES)" QUEUE="$(QUEUE)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/debug/examples/interruptions"
+
+bench-bursts: control-plane ## measure how soon a release build records BURSTS="500 1000" interruptions at once and fences NODES=500 nodes
+	@python3 tests/tools.py moto >/dev/null
+	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-cli -p poolwright-plane --bins --example interruptions
+	@NODES="$(NODES)" BURSTS="$(BURSTS)" MESSAGES="$(or $(MESSAGES),0)" QUEUE="$(QUEUE)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/release/examples/interruptions"
 
 bench-week: ## replay eight weeks of GPU traces: cost now and before, lower limit, other methods; WEEKS="gpuspec33:142" chooses, MOVES=1 moves services
 	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-cli

@@ -18,6 +18,8 @@ pub enum Fault {
     AnswerLost,
     /// The request has no effect and returns this status code.
     Fails(u16),
+    /// The request has no effect, and nothing answers it.
+    NoAnswer,
 }
 
 #[derive(Default)]
@@ -145,7 +147,9 @@ impl FakeApi {
                 let (parts, body) = request.into_parts();
                 let bytes = body.collect_bytes().await.expect("the body of a request");
                 let body: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-                let (code, answer) = api.take(&parts.method, parts.uri.path(), &body);
+                let Some((code, answer)) = api.take(&parts.method, parts.uri.path(), &body) else {
+                    return std::future::pending().await;
+                };
                 let response = Response::builder().status(code).body(Body::from(answer.to_string()));
                 Ok::<_, Infallible>(response.expect("a response"))
             }
@@ -153,19 +157,21 @@ impl FakeApi {
         Client::new(service, "default")
     }
 
-    fn take(&self, method: &Method, path: &str, body: &Value) -> (u16, Value) {
+    /// Carries out a request. Returns `None` if nothing answers it.
+    fn take(&self, method: &Method, path: &str, body: &Value) -> Option<(u16, Value)> {
         let mut state = self.lock();
         if *method != Method::GET {
             state.log.push(format!("{method} {path}"));
         }
         let hit = state.faults.iter().position(|(verb, part, _)| verb == method && path.contains(part));
         match hit.and_then(|at| state.faults.remove(at)) {
-            Some((_, _, Fault::Fails(code))) => status(code, "InternalError"),
+            Some((_, _, Fault::NoAnswer)) => None,
+            Some((_, _, Fault::Fails(code))) => Some(status(code, "InternalError")),
             Some((_, _, Fault::AnswerLost)) => {
                 state.answer(method, path, body);
-                status(500, "InternalError")
+                Some(status(500, "InternalError"))
             }
-            None => state.answer(method, path, body),
+            None => Some(state.answer(method, path, body)),
         }
     }
 

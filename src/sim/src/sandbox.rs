@@ -87,6 +87,21 @@ impl Sandbox {
         self.server.create(object)
     }
 
+    /// Returns the API server.
+    pub fn server(&self) -> &ApiServer {
+        &self.server
+    }
+
+    /// Returns the cloud.
+    pub fn cloud(&self) -> &Arc<Cloud> {
+        &self.cloud
+    }
+
+    /// Returns the clock of the world.
+    pub fn time(&self) -> Time {
+        self.time
+    }
+
     /// Returns the number of running instances.
     pub fn instances(&self) -> usize {
         self.cloud.machines().len()

@@ -3,11 +3,15 @@
 //!
 //! The controller starts when the pods exist, and may buy every type of the region. The program prints the time until the first
 //! claim, and the time that moto alone needs to list the types. `NODES` instances (default 500) are launched for pods that need
-//! one each. Then `BURST` of them (default all) are interrupted by messages put on the queue at once. After that, `MESSAGES`
-//! (default 1,000) interruptions follow one by one, each when the replacement of the last was requested and all but a few pods
-//! run. For each of these the program measures the time from the message until the claim records it, until the node is fenced,
-//! and until a claim for the pod exists. For the burst, recorded means that the API server has answered the controller. A watch
-//! shows the record later when the API server is busy.
+//! one each. Then each number of messages in `BURSTS` (default as many as nodes, then twice as many) is put on the queue at once.
+//! Each node gets one warning. Further messages are rebalance recommendations for the same nodes, which come before the warnings.
+//! After that, `MESSAGES` (default 1,000) interruptions follow one by one, each when the replacement of the last was requested and
+//! all but a few pods run.
+//!
+//! For each interrupted node the program measures the time from the message until the claim records the warning, until the node is
+//! fenced, and for single messages until a claim for the pod exists. It prints one table. Its times are those of a watch, which
+//! shows changes late when the API server is busy. So for each burst, the program also prints when the API server had answered the
+//! controller's last record.
 //!
 //! Instances are launched, tagged and terminated by moto, and listed by the front before it. For each listing moto needs at least
 //! two milliseconds per instance, terminated ones included, so a burst would measure only moto. The queue is similar: moto needs
@@ -30,7 +34,8 @@ use poolwright_api::NodeClaim;
 use poolwright_plane::aws::credentials;
 use poolwright_plane::trial::{Cluster, Controller, Trial, node_pool, taint_keys};
 use poolwright_plane::wait_for;
-use serde_json::json;
+use poolwright_terms::InterruptionKind;
+use serde_json::{Value, json};
 
 const POOL: &str = "gpu";
 /// Far longer than any reaction takes.
@@ -44,7 +49,7 @@ const UNDER_WAY: usize = 5;
 /// What the watches have seen, and when.
 #[derive(Default)]
 struct Seen {
-    /// The time at which each claim's status showed an interruption.
+    /// The time at which each claim's status showed an interruption that is more than a recommendation.
     recorded: BTreeMap<String, Instant>,
     /// The time at which each node got our taint.
     fenced: BTreeMap<String, Instant>,
@@ -61,17 +66,28 @@ fn now() -> Instant {
     Instant::now()
 }
 
+/// Returns the numbers in this environment variable, or `None` if it is unset or empty.
+fn numbers(name: &str) -> anyhow::Result<Option<Vec<usize>>> {
+    let Some(text) = std::env::var(name).ok().filter(|text| !text.is_empty()) else { return Ok(None) };
+    let all = text
+        .split_whitespace()
+        .map(|word| word.parse::<usize>().with_context(|| format!("{name}={text}: {word} is no number")));
+    Ok(Some(all.collect::<anyhow::Result<Vec<usize>>>()?))
+}
+
 fn number(name: &str, default: usize) -> anyhow::Result<usize> {
-    match std::env::var(name).ok().filter(|text| !text.is_empty()) {
-        Some(text) => text.parse().with_context(|| format!("{name}={text} is no number")),
+    match numbers(name)?.as_deref() {
         None => Ok(default),
+        Some([number]) => Ok(*number),
+        Some(_) => anyhow::bail!("{name} is one number"),
     }
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let nodes = number("NODES", 500)?;
-    let (burst, messages) = (number("BURST", nodes)?.min(nodes), number("MESSAGES", 1000)?);
+    let bursts = numbers("BURSTS")?.unwrap_or_else(|| vec![nodes, 2 * nodes]);
+    let messages = number("MESSAGES", 1000)?;
     let cloud = Arc::new(Cloud::start().await?);
     let of_moto = match std::env::var("QUEUE").ok().filter(|name| !name.is_empty()).as_deref() {
         None | Some("own") => false,
@@ -135,46 +151,11 @@ async fn main() -> anyhow::Result<()> {
         begun.elapsed().as_secs_f64()
     );
 
-    let targets = unheard(&seen, burst);
-    ensure!(targets.len() == burst, "only {} nodes can be told of", targets.len());
-    let ids: Vec<&str> = targets.iter().map(|target| target.instance.as_str()).collect();
-    let before = cloud.front.asked();
-    let sent = now();
-    tell_queue(&cloud, &ids).await?;
-    let took = sent.elapsed();
-    wait_for("all of them to be recorded", LIMIT, async || {
-        let recorded =
-            controller.metric_sum("poolwright_interruptions_total", "outcome=\"recorded\"").await?;
-        #[expect(clippy::cast_precision_loss, reason = "hundreds")]
-        let is_all = recorded >= burst as f64;
-        ensure!(is_all, "{recorded} are recorded");
-        Ok(())
-    })
-    .await?;
-    let recorded = sent.elapsed();
-    wait_for("all records to be shown", LIMIT, async || {
-        let seen = seen.lock().expect("no panic");
-        let left = targets.iter().filter(|target| !seen.recorded.contains_key(&target.claim)).count();
-        ensure!(left == 0, "{left} are not shown");
-        Ok(())
-    })
-    .await?;
-    let shown = targets
-        .iter()
-        .filter_map(|target| seen.lock().expect("no panic").recorded.get(&target.claim).copied())
-        .max();
-    moto(&cloud, &before);
-    println!(
-        "{burst} messages within {:.2} s: all recorded {:.2} s after the first was sent, and shown by a watch after {:.2} s",
-        took.as_secs_f64(),
-        recorded.as_secs_f64(),
-        shown.context("none")?.duration_since(sent).as_secs_f64()
-    );
-    all_run(&seen, &mut controller, nodes).await?;
-    moto(&cloud, &before);
-    println!("all pods run on other nodes {:.1} s after the first was sent", sent.elapsed().as_secs_f64());
-
-    let mut times: [Vec<Duration>; 3] = Default::default();
+    let mut table = Vec::new();
+    for burst in bursts {
+        table.extend(at_once(&cloud, &seen, &mut controller, nodes, burst).await?);
+    }
+    let mut single = ["recorded", "fenced", "replacement requested"].map(|step| Row::new("one by one", step));
     for number in 0..messages {
         // Wait until most of the earlier work has ended. moto does one thing at a time, and must not be what is measured.
         all_run(&seen, &mut controller, nodes - nodes.min(UNDER_WAY)).await?;
@@ -183,7 +164,7 @@ async fn main() -> anyhow::Result<()> {
         })
         .await?;
         let sent = now();
-        tell_queue(&cloud, &[&target.instance]).await?;
+        tell_queue(&cloud, &[warning(&target.instance)]).await?;
         let at = wait_for(&format!("the answer about {}", target.claim), ANSWER, async || {
             let seen = seen.lock().expect("no panic");
             let recorded = seen.recorded.get(&target.claim).context("it is not recorded")?;
@@ -205,32 +186,107 @@ async fn main() -> anyhow::Result<()> {
                 sent.elapsed()
             );
         }
-        for (times, at) in times.iter_mut().zip(at) {
-            times.extend(at.map(|at| at.saturating_duration_since(sent)));
+        for (row, at) in single.iter_mut().zip(at) {
+            row.times.extend(at.map(|at| at.saturating_duration_since(sent)));
         }
         if (number + 1) % 100 == 0 && number + 1 < messages {
-            report(&mut times);
+            print(&mut single);
         }
     }
-    report(&mut times);
+    table.extend(single.into_iter().filter(|row| !row.times.is_empty()));
+    print(&mut table);
     controller.ensure_running()?;
     watches.abort();
     Ok(())
 }
 
-/// Prints how long each step took so far.
-fn report(times: &mut [Vec<Duration>; 3]) {
-    for (what, times) in ["recorded", "fenced", "replacement requested"].into_iter().zip(times) {
+/// Puts this many messages on the queue at once, and waits until all pods run on other nodes.
+async fn at_once(
+    cloud: &Cloud,
+    seen: &Mutex<Seen>,
+    controller: &mut Controller,
+    nodes: usize,
+    messages: usize,
+) -> anyhow::Result<[Row; 3]> {
+    let targets = unheard(seen, messages);
+    ensure!(!targets.is_empty(), "no node can be told of");
+    let about = |number: usize| {
+        let instance = &targets[number % targets.len()].instance;
+        if number < targets.len() { warning(instance) } else { recommendation(instance) }
+    };
+    let bodies: Vec<String> = (0..messages).rev().map(about).collect();
+    let before = cloud.front.asked();
+    let warnings = async |outcome: &str| {
+        let labels = format!("kind=\"Reclaim\",outcome=\"{outcome}\"");
+        controller.metric_sum("poolwright_interruptions_total", &labels).await
+    };
+    let (recorded, failed) =
+        (warnings("recorded").await? + warnings("known").await?, warnings("failed").await?);
+    let sent = now();
+    tell_queue(cloud, &bodies).await?;
+    let took = sent.elapsed();
+    wait_for("all of them to be recorded", LIMIT, async || {
+        let recorded = warnings("recorded").await? + warnings("known").await? - recorded;
+        ensure!(recorded >= targets.len() as f64, "{recorded} are recorded");
+        Ok(())
+    })
+    .await?;
+    let answered = sent.elapsed();
+    let failed = warnings("failed").await? - failed;
+    let mut rows = ["recorded", "fenced", "fenced after its record"]
+        .map(|step| Row::new(&format!("{messages} at once"), step));
+    for target in &targets {
+        let what = format!("the answer about {}", target.claim);
+        let [recorded, fenced] = wait_for(&what, LIMIT, async || {
+            let seen = seen.lock().expect("no panic");
+            let recorded = seen.recorded.get(&target.claim).context("it is not recorded")?;
+            Ok([*recorded, *seen.fenced.get(&target.node).context("it is not fenced")?])
+        })
+        .await?;
+        rows[0].times.push(recorded.saturating_duration_since(sent));
+        rows[1].times.push(fenced.saturating_duration_since(sent));
+        rows[2].times.push(fenced.saturating_duration_since(recorded));
+    }
+    moto(cloud, &before);
+    println!(
+        "{messages} messages about {} nodes, put on the queue within {:.2} s: the last is recorded {:.2} s after that began; SQS \
+         had to deliver {failed} again",
+        targets.len(),
+        took.as_secs_f64(),
+        answered.as_secs_f64()
+    );
+    print(&mut rows);
+    all_run(seen, controller, nodes).await?;
+    moto(cloud, &before);
+    println!("all pods run on other nodes {:.1} s after the first was sent", sent.elapsed().as_secs_f64());
+    Ok(rows)
+}
+
+/// How long one step took, for each message or node.
+struct Row {
+    messages: String,
+    step: &'static str,
+    times: Vec<Duration>,
+}
+
+impl Row {
+    fn new(messages: &str, step: &'static str) -> Self {
+        Self { messages: messages.to_owned(), step, times: Vec::new() }
+    }
+}
+
+/// Prints how long each step took.
+fn print(rows: &mut [Row]) {
+    println!(
+        "{:<14} {:<24} {:>6} {:>10} {:>10} {:>10}",
+        "messages", "step", "nodes", "p50", "p99", "longest"
+    );
+    for Row { messages, step, times } in rows {
         times.sort();
         let at = |share: usize| times.get((times.len() * share / 1000).min(times.len().saturating_sub(1)));
-        let milliseconds = |share| at(share).map_or(0, Duration::as_millis);
-        println!(
-            "{what:<22} {} messages: p50 {} ms, p99 {} ms, longest {} ms",
-            times.len(),
-            milliseconds(500),
-            milliseconds(990),
-            milliseconds(1000)
-        );
+        let [half, most, all] =
+            [500, 990, 1000].map(|share| format!("{} ms", at(share).map_or(0, Duration::as_millis)));
+        println!("{messages:<14} {step:<24} {:>6} {half:>10} {most:>10} {all:>10}", times.len());
     }
 }
 
@@ -247,23 +303,33 @@ fn moto(cloud: &Cloud, before: &BTreeMap<String, (usize, Duration)>) {
     }
 }
 
-/// Returns EventBridge's warning that EC2 takes a spot instance back.
-fn warning(id: &str, time: &str) -> String {
+/// Returns EventBridge's message with this event of an instance.
+fn event(id: &str, kind: &str, detail: &Value) -> String {
+    #[expect(clippy::disallowed_methods, reason = "the edge: moto has the time of day")]
+    let time = jiff::Timestamp::now();
     json!({
-        "version": "0", "id": format!("event-{id}"), "detail-type": "EC2 Spot Instance Interruption Warning",
-        "source": "aws.ec2", "account": ACCOUNT, "time": time, "region": "us-east-1",
+        "version": "0", "id": format!("event-{id}"), "detail-type": kind,
+        "source": "aws.ec2", "account": ACCOUNT, "time": time.to_string(), "region": "us-east-1",
         "resources": [format!("arn:aws:ec2:us-east-1a:instance/{id}")],
-        "detail": {"instance-id": id, "instance-action": "terminate"},
+        "detail": detail,
     })
     .to_string()
 }
 
-/// Puts warnings for spot instances on the queue, in calls of ten, as many as SQS accepts. The calls run concurrently.
-async fn tell_queue(cloud: &Cloud, instances: &[&str]) -> anyhow::Result<()> {
+/// Returns the warning that EC2 takes a spot instance back.
+fn warning(id: &str) -> String {
+    let detail = json!({"instance-id": id, "instance-action": "terminate"});
+    event(id, "EC2 Spot Instance Interruption Warning", &detail)
+}
+
+/// Returns EC2's recommendation to replace a spot instance.
+fn recommendation(id: &str) -> String {
+    event(id, "EC2 Instance Rebalance Recommendation", &json!({"instance-id": id}))
+}
+
+/// Puts messages on the queue, in calls of ten, as many as SQS accepts. The calls run concurrently.
+async fn tell_queue(cloud: &Cloud, bodies: &[String]) -> anyhow::Result<()> {
     let url = format!("{}/{ACCOUNT}/{}", cloud.moto.url(), cloud.cluster);
-    #[expect(clippy::disallowed_methods, reason = "the edge: moto has the time of day")]
-    let time = jiff::Timestamp::now();
-    let bodies: Vec<String> = instances.iter().map(|id| warning(id, &time.to_string())).collect();
     if cloud.front.put(bodies.iter().cloned()) {
         return Ok(());
     }
@@ -368,7 +434,8 @@ async fn watch(client: Client, seen: Arc<Mutex<Seen>>) -> anyhow::Result<()> {
                     seen.made.push(at);
                 }
                 let Some(status) = claim.status else { continue };
-                if status.interruption.is_some() {
+                let recommended = InterruptionKind::Rebalance;
+                if status.interruption.as_ref().is_some_and(|told| told.kind != recommended) {
                     seen.recorded.entry(name.clone()).or_insert(at);
                 }
                 if let (Some(node), Some(id)) = (status.node_name, status.provider_id) {

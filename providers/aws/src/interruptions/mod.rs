@@ -24,8 +24,8 @@ use queue::{Queue, Received};
 /// The default interval between two polls of EC2. It is shorter than a spot warning, which is two minutes.
 const POLL_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The number of concurrent receive calls while the queue is full. When EC2 reclaims a whole zone, many warnings arrive at once,
-/// and each must be handled within two minutes.
+/// The largest number of concurrent receive calls. When EC2 reclaims a whole zone, many warnings arrive at once, and each must be
+/// handled within two minutes.
 const CONCURRENT_RECEIVES: usize = 8;
 
 /// The two sources, and the calls that are in flight.
@@ -43,8 +43,16 @@ pub(crate) struct Interruptions {
 #[derive(Default)]
 struct Receives {
     calls: JoinSet<Result<Received, ProviderError>>,
-    /// Whether the last answer was full, so that the queue has more messages.
-    more: bool,
+    /// How many more calls than one to have in flight.
+    extra: usize,
+}
+
+impl Receives {
+    /// Doubles the number of calls with each answer that has messages. The next one may have more of them, even if this one is not
+    /// full: SQS often returns fewer messages than it has.
+    fn answered(&mut self, is_empty: bool) {
+        self.extra = if is_empty { 0 } else { (self.extra * 2 + 1).min(CONCURRENT_RECEIVES - 1) };
+    }
 }
 
 impl Interruptions {
@@ -101,12 +109,8 @@ impl Interruptions {
     async fn received(&self) -> Result<Vec<InterruptionMessage>, ProviderError> {
         let Some((queue, health)) = &self.queue else { return std::future::pending().await };
         let mut receives = self.receives.lock().await;
-        let (wanted, wait) = if receives.more {
-            (CONCURRENT_RECEIVES, queue::SHORT_POLL_SECONDS)
-        } else {
-            (1, queue::LONG_POLL_SECONDS)
-        };
-        while receives.calls.len() < wanted {
+        let wait = if receives.extra > 0 { queue::SHORT_POLL_SECONDS } else { queue::LONG_POLL_SECONDS };
+        while receives.calls.len() <= receives.extra {
             let (queue, clients, cluster) = (Arc::clone(queue), self.clients.clone(), self.cluster.clone());
             let (health, now) = (Arc::clone(health), Arc::clone(&self.now));
             receives.calls.spawn(async move {
@@ -117,11 +121,11 @@ impl Interruptions {
         }
         match receives.calls.join_next().await {
             Some(Ok(Ok(heard))) => {
-                receives.more = heard.is_full;
+                receives.answered(heard.is_empty);
                 Ok(heard.messages)
             }
             Some(Ok(Err(error))) => {
-                receives.more = false;
+                receives.answered(true);
                 Err(error)
             }
             Some(Err(error)) => Err(ProviderError::Transient(format!(
@@ -159,5 +163,20 @@ impl Interruptions {
             }
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_with_messages_is_read_by_up_to_eight_calls_at_once_and_an_empty_one_by_one() {
+        let mut receives = Receives::default();
+        let calls = [false, false, false, false, false, true, false].map(|is_empty| {
+            receives.answered(is_empty);
+            receives.extra + 1
+        });
+        assert_eq!(calls, [2, 4, 8, 8, 8, 1, 2]);
     }
 }

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
-use aws_sdk_sqs::types::DeleteMessageBatchRequestEntry;
+use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, Message as SqsMessage};
+use futures::future::join_all;
 use poolwright_provider_aws_model::events::{
     self, Action, Affected, EndState, EventDetail, Kind, Message, Scope,
 };
@@ -12,6 +13,7 @@ use poolwright_provider_aws_model::{AccountId, InstanceId, Region, polled};
 use poolwright_provider_contract::{Interruption, InterruptionMessage, ProviderError};
 use poolwright_terms::InterruptionKind;
 use tokio::sync::OnceCell;
+use tokio::time::timeout;
 
 use crate::clients::Clients;
 use crate::error::{code, provider_error};
@@ -23,11 +25,17 @@ pub(crate) const LONG_POLL_SECONDS: i32 = 20;
 pub(crate) const SHORT_POLL_SECONDS: i32 = 1;
 /// The number of messages in one answer. SQS allows no more.
 const MAX_MESSAGES: i32 = 10;
+/// The number of messages that one call deletes. SQS allows no more.
+const MAX_DELETIONS: usize = 10;
+/// The number of concurrent delete calls.
+const CONCURRENT_DELETES: usize = 8;
 /// How long SQS hides a received message from other calls, in seconds. Storing an interruption takes less, and a deadline leaves
 /// more.
 const VISIBILITY_TIMEOUT_SECONDS: i32 = 30;
 /// The timeout of a receive call. It is longer than a long poll.
 const RECEIVE_TIMEOUT: Duration = Duration::from_secs(40);
+/// The timeout of looking up the instances of a capacity block, because the other messages of the answer wait for it.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The queue.
 pub(crate) struct Queue {
@@ -42,8 +50,8 @@ pub(crate) struct Queue {
 /// The messages of one answer.
 pub(crate) struct Received {
     pub messages: Vec<InterruptionMessage>,
-    /// Whether the answer was full.
-    pub is_full: bool,
+    /// Whether the answer had no message, not even one that cannot be read.
+    pub is_empty: bool,
 }
 
 impl Queue {
@@ -123,82 +131,86 @@ impl Queue {
                 Some(code) if is_missing(code) => self.missing(clients),
                 _ => provider_error("sqs:ReceiveMessage", error),
             })?;
-        let mut messages = Vec::new();
-        for message in answer.messages() {
-            let Some(receipt) = message.receipt_handle() else { continue };
-            let body = message.body().unwrap_or_default();
-            match events::read(body.as_bytes(), scope) {
-                Ok(Message::Event(event)) => {
-                    let noticed = event.at;
-                    let interruptions = match event.detail {
-                        EventDetail::Instances(affected) => {
-                            affected.into_iter().map(|one| interruption(one, noticed)).collect()
-                        }
-                        EventDetail::CapacityBlockEnds { reservation, end } => {
-                            let ids =
-                                instances::in_reservation(&clients.ec2, cluster, reservation.as_str()).await;
-                            match ids {
-                                Ok(ids) => ids.into_iter().map(|id| block_ends(&id, noticed, end)).collect(),
-                                // SQS redelivers this message. The other messages of the answer must not wait for it.
-                                Err(error) => {
-                                    tracing::warn!(%error, %reservation, "the instances of an ending capacity block could not be listed; \
-                                                   SQS delivers the message again");
-                                    continue;
-                                }
-                            }
-                        }
-                    };
-                    messages.push(InterruptionMessage { receipt: Some(receipt.to_owned()), interruptions });
-                }
-                Ok(Message::Ignored(why)) => {
-                    tracing::debug!(%why, "message ignored");
-                    messages.push(InterruptionMessage {
-                        receipt: Some(receipt.to_owned()),
-                        interruptions: Vec::new(),
-                    });
-                }
-                // Leave the message in the queue. SQS moves it to the dead-letter queue after the configured number of
-                // deliveries.
-                Err(error) => {
-                    self.unreadable.fetch_add(1, Ordering::Relaxed);
-                    let why = "a message that cannot be parsed or trusted stays in the queue until it moves to the dead-letter queue";
-                    tracing::warn!(queue = self.name, %error, "{why}");
-                }
-            }
-        }
+        let reading = answer.messages().iter().map(|message| self.read(clients, cluster, scope, message));
         Ok(Received {
-            messages,
-            is_full: answer.messages().len() >= usize::try_from(MAX_MESSAGES).unwrap_or(1),
+            messages: join_all(reading).await.into_iter().flatten().collect(),
+            is_empty: answer.messages().is_empty(),
         })
     }
 
-    /// Deletes messages by their receipts.
+    /// Parses a message. Returns `None` for one that stays in the queue.
+    async fn read(
+        &self,
+        clients: &Clients,
+        cluster: &str,
+        scope: &Scope,
+        message: &SqsMessage,
+    ) -> Option<InterruptionMessage> {
+        let receipt = Some(message.receipt_handle()?.to_owned());
+        let interruptions = match events::read(message.body().unwrap_or_default().as_bytes(), scope) {
+            Ok(Message::Event(event)) => {
+                let noticed = event.at;
+                match event.detail {
+                    EventDetail::Instances(affected) => {
+                        affected.into_iter().map(|one| interruption(one, noticed)).collect()
+                    }
+                    EventDetail::CapacityBlockEnds { reservation, end } => {
+                        let ids = instances::in_reservation(&clients.ec2, cluster, reservation.as_str());
+                        let ids = timeout(LOOKUP_TIMEOUT, ids).await.unwrap_or_else(|_| {
+                            let why = format!("ec2:DescribeInstances: no answer within {LOOKUP_TIMEOUT:?}");
+                            Err(ProviderError::Transient(why))
+                        });
+                        match ids {
+                            Ok(ids) => ids.into_iter().map(|id| block_ends(&id, noticed, end)).collect(),
+                            Err(error) => {
+                                tracing::warn!(%error, %reservation, "the instances of an ending capacity block could not be listed; \
+                                               SQS delivers the message again");
+                                return None;
+                            }
+                        }
+                    }
+                }
+            }
+            Ok(Message::Ignored(why)) => {
+                tracing::debug!(%why, "message ignored");
+                Vec::new()
+            }
+            // Leave the message in the queue. SQS moves it to the dead-letter queue after the configured number of deliveries.
+            Err(error) => {
+                self.unreadable.fetch_add(1, Ordering::Relaxed);
+                let why = "a message that cannot be parsed or trusted stays in the queue until it moves to the dead-letter queue";
+                tracing::warn!(queue = self.name, %error, "{why}");
+                return None;
+            }
+        };
+        Some(InterruptionMessage { receipt, interruptions })
+    }
+
+    /// Deletes messages by their receipts. Returns the first error; the other messages are deleted all the same. SQS delivers a
+    /// message that was not deleted again, which does no harm.
     pub async fn delete(&self, clients: &Clients, receipts: &[String]) -> Result<(), ProviderError> {
         let url = self.url(clients).await?;
-        for some in receipts.chunks(usize::try_from(MAX_MESSAGES).unwrap_or(1)) {
-            let entries = some
-                .iter()
-                .enumerate()
-                .map(|(index, receipt)| {
-                    DeleteMessageBatchRequestEntry::builder()
-                        .id(index.to_string())
-                        .receipt_handle(receipt)
-                        .build()
-                })
-                .collect::<Result<Vec<_>, _>>()
-                .map_err(|error| ProviderError::Invalid(format!("sqs:DeleteMessage: {error}")))?;
-            // SQS redelivers a message that was not deleted, which does no harm.
-            clients
-                .sqs
-                .delete_message_batch()
-                .queue_url(url)
-                .set_entries(Some(entries))
-                .send()
-                .await
-                .map_err(|error| provider_error("sqs:DeleteMessage", error))?;
+        let mut result = Ok(());
+        for some in receipts.chunks(MAX_DELETIONS * CONCURRENT_DELETES) {
+            let calls = some.chunks(MAX_DELETIONS).map(|batch| delete_batch(clients, url, batch));
+            result = join_all(calls).await.into_iter().fold(result, Result::and);
         }
-        Ok(())
+        result
     }
+}
+
+/// Deletes messages with one call.
+async fn delete_batch(clients: &Clients, url: &str, receipts: &[String]) -> Result<(), ProviderError> {
+    let entries = receipts
+        .iter()
+        .enumerate()
+        .map(|(index, receipt)| {
+            DeleteMessageBatchRequestEntry::builder().id(index.to_string()).receipt_handle(receipt).build()
+        })
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| ProviderError::Invalid(format!("sqs:DeleteMessage: {error}")))?;
+    let call = clients.sqs.delete_message_batch().queue_url(url).set_entries(Some(entries)).send();
+    call.await.map(drop).map_err(|error| provider_error("sqs:DeleteMessage", error))
 }
 
 /// Returns whether an error code of SQS means that the queue does not exist. The first code belongs to the older protocol.

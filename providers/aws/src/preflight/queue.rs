@@ -108,15 +108,31 @@ fn names_sending(action: &Value) -> bool {
     }
 }
 
-/// Judges whether unreadable messages move to a dead-letter queue.
+/// The fewest deliveries after which a message may move to the dead-letter queue. SQS delivers a message again after thirty
+/// seconds. If the launch of its instance may not be recorded yet, Poolwright leaves it in the queue for five minutes.
+const FEWEST_DELIVERIES: u64 = 12;
+
+/// Judges whether unreadable messages move to a dead-letter queue, and no others do.
 fn dead_letters(redrive: Option<&str>) -> Verdict {
-    if redrive.is_some_and(|text| text.contains("deadLetterTargetArn")) {
-        return Verdict::fine("unreadable messages move to the dead-letter queue");
+    let policy: Value = redrive.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    if !policy["deadLetterTargetArn"].is_string() {
+        return Verdict::wrong(
+            "it has no dead-letter queue, so unreadable messages come back until they expire",
+            "deploy deploy/aws-cloudformation.yaml (docs/aws.md), or give it a RedrivePolicy with maxReceiveCount 20",
+        );
     }
-    Verdict::wrong(
-        "it has no dead-letter queue, so unreadable messages come back until they expire",
-        "deploy deploy/aws-cloudformation.yaml (docs/aws.md), or give it a RedrivePolicy with maxReceiveCount 5",
-    )
+    // The API returns the number as it was set: as a number or as text.
+    let limit = &policy["maxReceiveCount"];
+    let limit = limit.as_u64().or_else(|| limit.as_str()?.parse().ok());
+    match limit.filter(|limit| *limit < FEWEST_DELIVERIES) {
+        Some(limit) => Verdict::wrong(
+            format!(
+                "messages move to the dead-letter queue after {limit} deliveries, which may be before Poolwright can record them"
+            ),
+            "set maxReceiveCount to 20 in its RedrivePolicy: deploy deploy/aws-cloudformation.yaml again (docs/aws.md)",
+        ),
+        None => Verdict::fine("unreadable messages move to the dead-letter queue"),
+    }
 }
 
 /// Makes the calls. Receives no message.
@@ -266,6 +282,21 @@ mod tests {
     #[test]
     fn without_dead_letters_what_cannot_be_read_comes_again_and_again() {
         assert!(dead_letters(None).is_wrong());
-        assert!(!dead_letters(Some("{\"deadLetterTargetArn\":\"arn\",\"maxReceiveCount\":5}")).is_wrong());
+        assert!(dead_letters(Some("{")).is_wrong());
+        assert!(!dead_letters(Some("{\"deadLetterTargetArn\":\"arn\",\"maxReceiveCount\":20}")).is_wrong());
+        assert!(
+            !dead_letters(Some("{\"deadLetterTargetArn\":\"arn\",\"maxReceiveCount\":\"20\"}")).is_wrong()
+        );
+    }
+
+    #[test]
+    fn messages_must_not_move_to_the_dead_letters_before_they_can_be_recorded() {
+        for limit in ["5", "\"5\"", "11"] {
+            let redrive = format!("{{\"deadLetterTargetArn\":\"arn\",\"maxReceiveCount\":{limit}}}");
+            let Verdict::Wrong { why, fix } = dead_letters(Some(&redrive)) else {
+                panic!("{limit} is too few")
+            };
+            assert!(why.contains("deliveries") && fix.contains("maxReceiveCount to 20"), "{why}: {fix}");
+        }
     }
 }

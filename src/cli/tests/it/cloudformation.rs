@@ -105,7 +105,7 @@ fn the_queue_is_encrypted_takes_events_of_the_account_alone_and_has_dead_letters
     assert!(queues.iter().all(|(_, queue)| queue["SqsManagedSseEnabled"] == true));
     let redrive = &template["Resources"]["Queue"]["Properties"]["RedrivePolicy"];
     assert_eq!(redrive["deadLetterTargetArn"], json!({"Fn::GetAtt": ["DeadLetters", "Arn"]}));
-    assert_eq!(redrive["maxReceiveCount"], 5);
+    assert_eq!(redrive["maxReceiveCount"], 20, "ten minutes: longer than a message may wait to be recorded");
     let [(_, policy)] = &of_type(&template, "AWS::SQS::QueuePolicy")[..] else {
         panic!("one policy is for both")
     };

@@ -1,23 +1,14 @@
 //! Records the interruption of an instance in the status of its claim. After that, it survives a restart, and the notice can be
 //! acknowledged.
 
-use std::time::Duration;
-
 use poolwright_core::lifecycle::interruption_conditions;
 use poolwright_core::{Claim, Interruption};
 use poolwright_intake::{api_interruption, merge_conditions};
-use tokio::time::sleep;
 use tracing::{info, warn};
 
 use super::Executor;
 use super::progress::Progress;
 use super::status::Changed;
-use crate::executor::unrecorded::InterruptionGuard;
-
-/// The number of attempts to record an interruption. After that, the cloud delivers the notice again.
-const ATTEMPTS: u32 = 4;
-/// The pause after the first failure; it doubles.
-const PAUSE: Duration = Duration::from_millis(250);
 
 /// The result of recording an interruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,39 +19,15 @@ pub enum RecordResult {
     AlreadyRecorded,
     /// The claim is gone.
     ClaimGone,
-    /// It is not recorded.
+    /// It is not recorded. Another attempt may succeed.
     NotRecorded,
+    /// We do not lead.
+    NotLeading,
 }
 
 impl Executor {
-    /// Records an interruption of this claim's instance, merged with earlier ones. Loops wait only for the first attempt.
-    pub async fn record_interruption(
-        &self,
-        claim: &Claim,
-        interruption: &Interruption,
-        heard: InterruptionGuard<'_>,
-    ) -> RecordResult {
-        let mut heard = Some(heard);
-        for attempt in 0..ATTEMPTS {
-            let outcome = self.try_to_record(claim, interruption).await;
-            drop(heard.take());
-            match outcome {
-                Ok(recorded) => return recorded,
-                Err(Progress::NotLeading) => return RecordResult::NotRecorded,
-                Err(outcome) => {
-                    warn!(claim = %claim.name, ?outcome, "an interruption was not recorded; trying again");
-                }
-            }
-            sleep(PAUSE * 2_u32.pow(attempt)).await;
-        }
-        RecordResult::NotRecorded
-    }
-
-    async fn try_to_record(
-        &self,
-        claim: &Claim,
-        interruption: &Interruption,
-    ) -> Result<RecordResult, Progress> {
+    /// Tries once to record an interruption of this claim's instance, merged with what is recorded.
+    pub async fn record_interruption(&self, claim: &Claim, interruption: &Interruption) -> RecordResult {
         let now = self.context.clock.now();
         let changed = self.change_claim(&claim.name, Some(&claim.uid), |object| {
             let generation = object.metadata.generation;
@@ -78,11 +45,15 @@ impl Executor {
                 let deadline =
                     interruption.deadline.map_or_else(|| "unknown".to_owned(), |at| at.to_string());
                 info!(claim = %claim.name, kind = %interruption.kind, deadline, message = interruption.message, "interrupted");
-                Ok(RecordResult::Recorded)
+                RecordResult::Recorded
             }
-            Changed::Unchanged(_) => Ok(RecordResult::AlreadyRecorded),
-            Changed::NotWritten(Progress::NothingToDo) => Ok(RecordResult::ClaimGone),
-            Changed::NotWritten(outcome) => Err(outcome),
+            Changed::Unchanged(_) => RecordResult::AlreadyRecorded,
+            Changed::NotWritten(Progress::NothingToDo) => RecordResult::ClaimGone,
+            Changed::NotWritten(Progress::NotLeading) => RecordResult::NotLeading,
+            Changed::NotWritten(outcome) => {
+                warn!(claim = %claim.name, ?outcome, "an interruption was not recorded");
+                RecordResult::NotRecorded
+            }
         }
     }
 }

@@ -13,8 +13,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const LAUNCHES: usize = 256;
 /// The slots for terminations, which wait for a cloud too, between a few calls to the API server.
 const ENDS: usize = 128;
-/// The slots for closing nodes and deleting their claims.
-const CLOSING: usize = 16;
+/// The slots for closing nodes and deleting their claims: as many as interruptions are recorded at a time, because the nodes of a
+/// burst are closed as soon as it is recorded.
+const CLOSING: usize = 32;
 
 /// What lanes wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

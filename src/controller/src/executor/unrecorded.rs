@@ -11,8 +11,9 @@ use tokio::time::timeout;
 use crate::edge::clock::SharedClock;
 use crate::edge::signal::{self, Sender};
 
-/// How long the loops wait after the first unrecorded interruption: a small part of the two minutes' notice of spot instances.
-const LIMIT: Duration = Duration::from_secs(5);
+/// How long the loops wait after the first unrecorded interruption: a small part of the two minutes' notice of spot instances. A
+/// slow API server records a thousand in this time.
+const LIMIT: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct InHand {

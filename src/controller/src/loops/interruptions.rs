@@ -3,8 +3,11 @@
 //! A notice is recorded first and acknowledged afterwards. If the controller ends in between, the cloud delivers it again. A
 //! notice about an instance without a claim may be early: the launch may not be recorded yet. It is redelivered for a while and
 //! then acknowledged, because clouds also send notices about foreign instances. A notice that cannot be recorded does not delay
-//! others.
+//! others. Notices about one claim that are in hand together are one write.
 
+mod gathered;
+
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,13 +19,15 @@ use poolwright_core::{Claim, Interruption};
 use poolwright_intake::{api_interruption, interruption};
 use poolwright_provider_contract::{self as contract, InterruptionMessage, ProviderError, instance_of};
 use poolwright_terms::{ConditionType, InterruptionKind};
-use tokio::sync::Semaphore;
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
+use self::gathered::{Gathered, Notice};
 use super::leader_loop::LeaderLoop;
 use crate::edge::signal::Receiver;
 use crate::executor::context::Context;
+use crate::executor::unrecorded::InterruptionGuard;
 use crate::executor::{Executor, RecordResult};
 use crate::leader::writer::{Permit, WriteError};
 use crate::observed::providers::{Cloud, error_label};
@@ -35,8 +40,13 @@ const ACKNOWLEDGE_LIMIT: Duration = Duration::from_secs(20);
 const AFTER_FAILURE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 /// The age up to which a notice may be about an instance whose launch is not recorded yet.
 const UNRECORDED: SignedDuration = SignedDuration::from_mins(5);
-/// How many notices are recorded concurrently.
-const AT_A_TIME: usize = 32;
+/// The number of attempts to record a notice. After that, the cloud delivers it again. If the API server refuses at once, the
+/// attempts take 16 s, which is less than the time after which clouds deliver a notice again.
+const ATTEMPTS: u32 = 8;
+/// The pause between two attempts: first and longest. It doubles.
+const BETWEEN_ATTEMPTS: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(4));
+/// How long decisions wait for the answer to one record. The record itself may take longer.
+const ANSWER: Duration = Duration::from_secs(2);
 /// The most unfinished notices. At this number, no more are received.
 const MOST_IN_HAND: usize = 2_000;
 
@@ -73,7 +83,7 @@ impl Interruptions {
 
     /// Receives notices of one provider, for ever.
     async fn listen(&self, provider: &Cloud) {
-        let permits = Semaphore::new(AT_A_TIME);
+        let gathered = Gathered::default();
         let mut in_hand = FuturesUnordered::new();
         let mut receipts: Vec<String> = Vec::new();
         let mut giving_back: OptionFuture<BoxFuture<'_, ()>> = None.into();
@@ -89,7 +99,7 @@ impl Interruptions {
                 Some(receipt) = in_hand.next(), if !in_hand.is_empty() => receipts.extend(receipt),
                 _ = &mut giving_back, if is_giving_back => is_giving_back = false,
                 (heard, pause) = &mut hearing, if in_hand.len() < MOST_IN_HAND => {
-                    in_hand.extend(heard.into_iter().map(|notice| self.take(provider, notice, &permits)));
+                    in_hand.extend(heard.into_iter().map(|notice| self.take(provider, notice, &gathered)));
                     hearing = self.hear(provider, pause);
                 }
             }
@@ -142,10 +152,10 @@ impl Interruptions {
         &self,
         provider: &Cloud,
         notice: InterruptionMessage,
-        permits: &Semaphore,
+        gathered: &Gathered,
     ) -> Option<String> {
         let all = notice.interruptions.into_iter().map(|said| async move {
-            let outcome = self.record(provider, &said, permits).await;
+            let outcome = self.record(provider, &said, gathered).await;
             let labels = [provider.name(), said.kind.as_str(), outcome.label()];
             self.context.metrics.interruptions.with_label_values(&labels).inc();
             outcome.is_final()
@@ -154,7 +164,7 @@ impl Interruptions {
         notice.receipt.filter(|_| is_done)
     }
 
-    async fn record(&self, provider: &Cloud, told: &contract::Interruption, permits: &Semaphore) -> Handled {
+    async fn record(&self, provider: &Cloud, told: &contract::Interruption, gathered: &Gathered) -> Handled {
         let kinds = provider.node_class_kinds();
         let claim = self.context.world.view(|all| {
             let mut called_so = all.claims.of_instance(&told.instance);
@@ -162,24 +172,64 @@ impl Interruptions {
         });
         let Some(claim) = claim else { return self.nobody(provider, told) };
         let said = said(told);
-        let known = claim.interruption.as_ref();
-        if known.is_some_and(|known| known.merged(&said) == *known) {
+        if is_recorded(&claim, &said) {
             return Handled::Known;
         }
         if said.kind == InterruptionKind::Ending && is_given_back(&claim) {
             return Handled::Expected;
         }
-        let heard = self.executor.unrecorded().heard();
-        let Ok(_permit) = permits.acquire().await else { return Handled::Failed };
-        match self.executor.record_interruption(&claim, &said, heard).await {
+        let mut heard = Some(self.executor.unrecorded().heard());
+        let notice = gathered.add(&claim.uid, &said);
+        // The other notices that came with this one are added first, so that one write records all about this claim.
+        yield_now().await;
+        for attempt in 0..ATTEMPTS {
+            if attempt > 0 {
+                let (first, longest) = BETWEEN_ATTEMPTS;
+                sleep((first * 2_u32.pow(attempt - 1)).min(longest)).await;
+            }
+            let handled = self.try_to_record(&claim, &said, &notice, &mut heard).await;
+            // Decisions wait only for the first attempt.
+            drop(heard.take());
+            if let Some(handled) = handled {
+                return handled;
+            }
+        }
+        Handled::Failed
+    }
+
+    /// Records a notice, together with all others in hand about its claim. Returns `None` if another attempt may succeed.
+    async fn try_to_record(
+        &self,
+        claim: &Claim,
+        said: &Interruption,
+        notice: &Notice<'_>,
+        heard: &mut Option<InterruptionGuard<'_>>,
+    ) -> Option<Handled> {
+        let _turn = notice.turn().await;
+        // The write of another notice may have recorded this one meanwhile.
+        let seen = self.context.world.claim(&claim.name).filter(|seen| seen.uid == claim.uid);
+        if seen.is_some_and(|seen| is_recorded(&seen, said)) {
+            return Some(Handled::Known);
+        }
+        let merged = notice.merged(said);
+        let mut recording = pin!(self.executor.record_interruption(claim, &merged));
+        let answer = timeout(ANSWER, recording.as_mut()).await;
+        let result = if let Ok(result) = answer {
+            result
+        } else {
+            drop(heard.take());
+            recording.await
+        };
+        match result {
             RecordResult::Recorded => {
                 let age = self.context.clock.now().duration_since(said.noticed).max(SignedDuration::ZERO);
                 self.context.metrics.interruption_age.observe(age.as_secs_f64());
-                Handled::Recorded
+                Some(Handled::Recorded)
             }
-            RecordResult::AlreadyRecorded => Handled::Known,
-            RecordResult::ClaimGone => Handled::Gone,
-            RecordResult::NotRecorded => Handled::Failed,
+            RecordResult::AlreadyRecorded => Some(Handled::Known),
+            RecordResult::ClaimGone => Some(Handled::Gone),
+            RecordResult::NotLeading => Some(Handled::Failed),
+            RecordResult::NotRecorded => None,
         }
     }
 
@@ -187,7 +237,8 @@ impl Interruptions {
     fn nobody(&self, provider: &Cloud, told: &contract::Interruption) -> Handled {
         let kinds = provider.node_class_kinds();
         let may_be_ours = self.context.world.view(|all| {
-            let listed = all.instances.as_ref().is_some_and(|instances| {
+            // Before the first listing, any instance may be ours.
+            let listed = all.instances.as_ref().is_none_or(|instances| {
                 instances.iter().any(|one| instance_of(&one.provider_id) == told.instance)
             });
             let of_kind = |claim: &Claim| kinds.iter().any(|one| one.kind == claim.node_class.kind);
@@ -249,6 +300,11 @@ impl Handled {
     const fn is_final(self) -> bool {
         !matches!(self, Self::Later | Self::Failed)
     }
+}
+
+/// Returns whether the claim records all that a notice says.
+fn is_recorded(claim: &Claim, said: &Interruption) -> bool {
+    claim.interruption.as_ref().is_some_and(|known| known.merged(said) == *known)
 }
 
 /// Returns whether we are terminating the claim's instance ourselves.

@@ -47,7 +47,14 @@ fn offering() -> OfferingId {
 }
 
 impl Scene {
+    /// A cloud of which the first listing is known.
     fn new() -> Self {
+        let scene = Self::before_the_first_listing();
+        scene.world.set_instances(scene.clock.now(), Vec::new());
+        scene
+    }
+
+    fn before_the_first_listing() -> Self {
         let clock = Arc::new(TestClock::new());
         let shared: SharedClock = clock.clone();
         let now = shared.clone();
@@ -210,6 +217,19 @@ async fn one_that_is_listed_and_has_no_claim_is_left_to_come_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn before_the_first_listing_a_notice_about_an_unknown_instance_is_left_to_come_again() {
+    let scene = Scene::before_the_first_listing();
+    let receipt = scene.says(&["i-1"], Reclaim);
+    scene.hear().await;
+    assert_eq!(scene.cloud.unacknowledged(), [receipt]);
+    scene.world.set_instances(scene.clock.now(), Vec::new());
+    scene.cloud.redeliver();
+    scene.hear().await;
+    assert_eq!(scene.cloud.unacknowledged(), Vec::<String>::new());
+    assert_eq!((scene.count("Reclaim", "later"), scene.count("Reclaim", "unknown")), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_end_of_an_instance_that_we_give_back_ourselves_is_no_news() {
     let scene = Scene::new();
     scene.claim("a", Some("i-1"));
@@ -270,6 +290,80 @@ async fn five_hundred_at_once_are_all_recorded_and_given_back() {
     scene.hear().await;
     assert_eq!(scene.count("Reclaim", "recorded"), 500);
     assert_eq!(scene.cloud.unacknowledged(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn notices_about_one_instance_that_come_together_are_one_write() {
+    let scene = Scene::new();
+    scene.claim("a", Some("i-1"));
+    for kind in [Rebalance, Reclaim, Reclaim] {
+        scene.says(&["i-1"], kind);
+    }
+    scene.hear().await;
+    assert_eq!(scene.recorded("a"), Some(json!("Reclaim")));
+    assert_eq!(scene.api.writes(), [format!("PUT {}/status", path("a"))]);
+    assert_eq!(scene.count("Reclaim", "known"), 2, "the write of the first contains them");
+    assert_eq!(scene.cloud.unacknowledged(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_about_one_instance_that_comes_during_the_write_of_another_is_recorded_too() {
+    let scene = Scene::new();
+    scene.claim("a", Some("i-1"));
+    scene.api.fault(Method::PUT, "nodeclaims/a", Fault::NoAnswer);
+    scene.says(&["i-1"], Rebalance);
+    let later = async {
+        sleep(Duration::from_secs(1)).await;
+        scene.says(&["i-1"], Reclaim);
+    };
+    futures::join!(later, scene.hear());
+    assert_eq!(scene.recorded("a"), Some(json!("Reclaim")));
+    assert_eq!(scene.cloud.unacknowledged(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn notices_that_cannot_be_recorded_delay_no_other_between_their_attempts() {
+    let scene = Scene::new();
+    for number in 0..100 {
+        scene.claim(&format!("c-{number}"), Some(&format!("i-{number}")));
+        scene.says(&[&format!("i-{number}")], Reclaim);
+        scene.api.fault(Method::PUT, "nodeclaims/c-", Fault::Fails(500));
+    }
+    scene.claim("z", Some("i-z"));
+    scene.says(&["i-z"], Reclaim);
+    let _ = timeout(BETWEEN_ATTEMPTS.0 / 2, scene.interruptions.listen_to_all()).await;
+    assert_eq!((scene.recorded("c-0"), scene.recorded("z")), (None, Some(json!("Reclaim"))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_an_outage_of_the_api_server_a_notice_is_recorded_before_it_comes_again() {
+    let scene = Scene::new();
+    scene.claim("a", Some("i-1"));
+    for _ in 1..ATTEMPTS {
+        scene.api.fault(Method::PUT, "nodeclaims/a", Fault::Fails(503));
+    }
+    scene.says(&["i-1"], Reclaim);
+    let _ = timeout(Duration::from_secs(20), scene.interruptions.listen_to_all()).await;
+    assert_eq!(scene.recorded("a"), Some(json!("Reclaim")));
+    assert_eq!(scene.cloud.unacknowledged(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_without_an_answer_delays_decisions_for_two_seconds_and_is_repeated() {
+    let scene = Scene::new();
+    scene.claim("a", Some("i-1"));
+    scene.api.fault(Method::PUT, "nodeclaims/a", Fault::NoAnswer);
+    scene.says(&["i-1"], Reclaim);
+    let waited = async {
+        // By then, the notice has been received.
+        sleep(Duration::from_millis(10)).await;
+        let begun = tokio::time::Instant::now();
+        scene.interruptions.executor.unrecorded().all_recorded().await;
+        begun.elapsed()
+    };
+    let (waited, ()) = futures::join!(waited, scene.hear());
+    assert!(waited > ANSWER / 2 && waited <= ANSWER, "{waited:?}");
+    assert_eq!(scene.recorded("a"), Some(json!("Reclaim")));
 }
 
 #[tokio::test(start_paused = true)]
