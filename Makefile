@@ -26,21 +26,32 @@ endif
 # Arguments of cargo test: the tests that start a control plane.
 E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(filter-out $(NEWEST_ONLY),$(wildcard tests/plane/tests/*.rs)))) --test node_lifecycle --test scale_up
 
-.PHONY: help demo demo-cluster test soak build lint unit control-plane e2e kills differential bench bench-ablation bench-mix bench-scale bench-nodes bench-aws bench-bursts bench-week realise crds clean
+# What the demo needs, and nothing else: no cloud but KWOK.
+DEMO := -p poolwright-cli -p poolwright-plane --no-default-features --features poolwright-cli/kwok
+# A copy, because the path of the file stays in the build, which other checkouts share.
+DEMO_HIGHS := $(POOLWRIGHT_CACHE)/tools/demo.cmake
+
+.PHONY: help demo demo-build demo-tree demo-cluster test soak build lint unit control-plane e2e kills differential bench bench-ablation bench-mix bench-scale bench-nodes bench-aws bench-bursts bench-week realise crds clean
 
 help: ## list all targets
 	@echo "make <target>:"
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-demo: ## buy nodes for the pods of a real GPU trace in a simulated cluster, and terminate them
-	@echo "Building Poolwright for the demo (the first build takes up to half an hour on two cores, later ones seconds)"
-	@# The small test makes cargo choose the same features of dependencies as `make test`. So the two share one build.
-	@$(WITH_TOOLS) cargo build --locked --workspace --bins --test architecture
-	@$(WITH_TOOLS) "$(CARGO_TARGET_DIR)/debug/poolwright-demo"
+demo: demo-build ## buy nodes for the pods of a real GPU trace in a simulated cluster, and terminate them
+	@$(WITH_TOOLS) "$(CARGO_TARGET_DIR)/demo/poolwright-demo"
 
-demo-cluster: control-plane ## do the same on a real control plane, in real time; KEEP=1 leaves it running
-	@$(WITH_TOOLS) cargo build --locked --workspace --bins --test architecture
-	@KEEP="$(KEEP)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/debug/poolwright-demo" --cluster
+demo-cluster: control-plane demo-build ## do the same on a real control plane, in real time; KEEP=1 leaves it running
+	@KEEP="$(KEEP)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/demo/poolwright-demo" --cluster
+
+demo-build:
+	@echo "Building Poolwright for the demo (the first build takes some minutes on two cores, later ones seconds)"
+	@mkdir -p "$(POOLWRIGHT_CACHE)/tools" && cp -p tests/demo.cmake "$(DEMO_HIGHS)"
+	@CMAKE_TOOLCHAIN_FILE="$(DEMO_HIGHS)" $(WITH_TOOLS) \
+		cargo build --locked --profile demo $(DEMO) --bin poolwright --bin poolwright-demo
+
+# Prints the crates that the demo compiles, for tests/run.py.
+demo-tree:
+	@cargo tree --locked --edges normal,build --prefix none $(DEMO)
 
 test: ## run every check of continuous integration; prints the time of each step and counts the results
 	@python3 tests/run.py

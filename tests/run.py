@@ -188,6 +188,19 @@ def backend(stage: Stage) -> None:
         collect(stage, suite.side_by_side([lambda binary=binary: suite.test(binary, environment()) for binary in found], []))
 
 
+def demo(stage: Stage) -> None:
+    """Checks that `make demo` compiles no cloud's SDK: it has no provider but KWOK's. Only the list of crates is read."""
+    tree = subprocess.run(["make", "--silent", "demo-tree"], cwd=ROOT, capture_output=True, text=True, check=False)
+    crates = {line.split()[0] for line in tree.stdout.splitlines() if line.strip()}
+    clouds = sorted(name for name in crates if re.match(r"aws-(sdk|config|smithy)|poolwright-provider-aws$", name))
+    if tree.returncode != 0 or clouds or "poolwright-provider-kwok" not in crates:
+        stage.failed = 1
+        stage.notes.append(f"failed: make demo compiles {', '.join(clouds) or 'not what it should'}: see DEMO in the Makefile, and the "
+                           f"features of src/cli and providers/registry\n{tree.stderr}")
+    else:
+        stage.passed = 1
+
+
 def worlds(first: int = 1, count: int = WORLDS) -> suite.Outcome:
     """Plays simulated worlds with faults. They use the debug build of the tests, because nothing else here needs a release build."""
     program = build_folder() / "debug" / "poolwright"
@@ -270,6 +283,7 @@ STAGES = {
     "clippy": clippy,
     "deny": deny,
     "advisories": advisories,
+    "demo": demo,
     "control-plane": control_plane,
     "build": build,
     "tests": tests,

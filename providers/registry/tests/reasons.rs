@@ -74,7 +74,7 @@ fn every_table_is_sorted_and_every_reason_says_what_happened_and_what_to_do() {
 
 #[test]
 fn a_cloud_has_no_reason_twice_and_none_of_the_common_ones() {
-    for cloud in &CLOUDS {
+    for cloud in CLOUDS {
         let mut names = BTreeSet::new();
         for one in Reason::TABLE.iter().chain(cloud.reasons) {
             assert!(names.insert(one.name), "{} has two reasons {one}", cloud.name);

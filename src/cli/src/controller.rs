@@ -16,7 +16,7 @@ use tracing::warn;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{ControllerFlags, LogFormat, PlacementMode, limit};
-use crate::clouds::clouds;
+use crate::clouds::{self, clouds};
 use crate::exit::{ExitStatus, Failure};
 use crate::plan::commitments;
 use crate::plan::limits::{limits, namespace_limits};
@@ -25,6 +25,7 @@ use crate::{catalogue, connect, print, scheduler};
 /// Runs the controller until it is told to stop.
 pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
     flags.check().map_err(Failure::bad_input)?;
+    clouds::refuse_variables(clouds::variables())?;
     log(&flags.log_level, flags.log_format)?;
     let scheduler = scheduler::read(flags.scheduler_config.as_deref())?;
     let limits = limits(&flags.limit)?;
@@ -69,7 +70,8 @@ pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
                 ConnectError::Cluster(why) => Failure::Other(anyhow!(why)),
             })?;
             let Some(connected) = connected else {
-                config.disabled_kinds.extend(cloud.enabled_by.map(|flag| (cloud.node_class.kind.kind, flag)));
+                let remedy = cloud.enabled_by.map(|flag| format!("start the controller with --{flag}"));
+                config.disabled_kinds.extend(remedy.map(|remedy| (cloud.node_class.kind.kind, remedy)));
                 continue;
             };
             providers.push(connected.provider);
@@ -77,6 +79,7 @@ pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
                 background.spawn(work);
             }
         }
+        config.disabled_kinds.extend(clouds::not_built_kinds());
         let result = run_controller(config, client, providers, told_to_stop()).await;
         // The background tasks of providers run until the controller has finished its calls to them.
         background.abort_all();

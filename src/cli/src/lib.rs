@@ -19,6 +19,7 @@ mod man;
 mod market;
 mod node_classes;
 mod open;
+mod overrides;
 mod plan;
 mod price_age;
 pub mod print;
@@ -62,6 +63,9 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             // Help goes to standard output with code 0, and an error to standard error with code 2. If nobody reads the output,
             // nobody can be told either.
             let _ = usage.print();
+            if let Some(why) = clouds::not_built_for(&usage) {
+                let _ = writeln!(io::stderr(), "\n{why}");
+            }
             ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2))
         }
     }

@@ -12,7 +12,7 @@ use poolwright_sim::replay::refusals;
 use poolwright_terms::{GROUP, NodeClassRef};
 use serde_json::Value;
 
-use crate::clouds::{clouds, of_kind};
+use crate::clouds::{clouds, not_built, of_kind};
 use crate::problems::Problems;
 
 /// A node class.
@@ -162,6 +162,9 @@ impl Known {
 
 fn class(kind: &str, object: &Value) -> Result<NodeClass, Vec<FieldProblem>> {
     let Some(cloud) = of_kind(kind) else {
+        if let Some(why) = not_built(|cloud| cloud.node_class == kind) {
+            return Err(vec![FieldProblem::new("", why.cause(), why.next_step())]);
+        }
         let known = clouds().iter().map(|cloud| cloud.node_class.kind.kind);
         let known: Vec<&str> = ["NodePool", "NodeClaim"].into_iter().chain(known).collect();
         let next = match meant(kind, known.iter().copied()) {

@@ -118,7 +118,7 @@ const CLUSTER_SCOPED: [&str; 17] = [
 pub fn in_namespace(sources: Vec<Source>, namespace: &str) -> Vec<Source> {
     let put = |mut object: Value| {
         let kind = object["kind"].as_str().unwrap_or_default();
-        let has_namespace = !CLUSTER_SCOPED.contains(&kind) && clouds::of_kind(kind).is_none();
+        let has_namespace = !CLUSTER_SCOPED.contains(&kind) && !clouds::is_node_class(kind);
         let names_none = object["metadata"]["namespace"].as_str().is_none_or(str::is_empty);
         if let Some(metadata) = object["metadata"].as_object_mut().filter(|_| has_namespace && names_none) {
             metadata.insert("namespace".to_owned(), namespace.into());

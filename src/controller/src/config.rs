@@ -76,8 +76,9 @@ pub struct Config {
     pub commitments: Option<CommittedFile>,
     /// Disruption budgets over all pools, in addition to each pool's own.
     pub disruption_budgets: Vec<DisruptionBudget>,
-    /// The kinds of node class that no provider of this controller launches with, each with the flag that would change that.
-    pub disabled_kinds: BTreeMap<&'static str, &'static str>,
+    /// The kinds of node class that no provider of this controller launches with, each with what would change that:
+    /// `start the controller with --mist-cluster`.
+    pub disabled_kinds: BTreeMap<&'static str, String>,
     /// The number of claims that are created concurrently.
     pub create_concurrency: usize,
     /// The number of objects that the executor works on concurrently.

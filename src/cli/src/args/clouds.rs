@@ -2,11 +2,11 @@
 
 use std::marker::PhantomData;
 
-use clap::builder::{BoolishValueParser, PossibleValue, PossibleValuesParser, ValueParser};
+use clap::builder::{BoolishValueParser, PossibleValue, PossibleValuesParser, TypedValueParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use poolwright_provider_contract::{Flag, FlagValues, Registration};
 
-use crate::clouds::clouds;
+use crate::clouds::{clouds, left_out, not_built};
 
 /// The choice of the cloud flags of a command.
 pub trait Which {
@@ -115,18 +115,26 @@ fn option(flag: &'static Flag, heading: Option<String>) -> Arg {
 }
 
 /// Returns the parser for the names of clouds whose market can be read.
-pub(super) fn sellers() -> PossibleValuesParser {
+pub(super) fn sellers() -> ValueParser {
     named(|cloud| cloud.market.is_some())
 }
 
 /// Returns the parser for the names of clouds whose accounts can be checked.
-pub(super) fn accounts() -> PossibleValuesParser {
+pub(super) fn accounts() -> ValueParser {
     named(|cloud| cloud.preflight.is_some())
 }
 
-fn named(which: fn(&Registration) -> bool) -> PossibleValuesParser {
+/// Returns the parser for the names of some clouds. It also reads the names of clouds that this build does not have, to say so.
+fn named(which: fn(&Registration) -> bool) -> ValueParser {
     let found = clouds().iter().filter(|cloud| which(cloud));
-    PossibleValuesParser::new(found.map(|cloud| PossibleValue::new(cloud.name).help(cloud.title)))
+    let found = found.map(|cloud| PossibleValue::new(cloud.name).help(cloud.title));
+    let hidden = left_out().map(|cloud| PossibleValue::new(cloud.name).hide(true));
+    let names = PossibleValuesParser::new(found.chain(hidden));
+    let is_there = |name: String| match not_built(|cloud| cloud.name == name) {
+        Some(why) => Err(why.to_string()),
+        None => Ok(name),
+    };
+    names.try_map(is_there).into()
 }
 
 /// Builds the examples in the help of a command: first its own examples, each a question with flags, then the examples of the

@@ -9,7 +9,7 @@ use poolwright_catalog::UsdPerHour;
 use poolwright_catalog::money::MoneyError;
 use poolwright_terms::CapacityType;
 
-use super::{PoolRules, PreferenceMode, SearchFlags};
+use super::{PoolOverrides, PoolRules, PreferenceMode, SearchFlags};
 
 /// Flags of `plan`.
 #[derive(Debug, clap::Args)]
@@ -32,6 +32,10 @@ pub struct PlanFlags {
     /// How far to search.
     #[command(flatten)]
     pub search: SearchFlags,
+
+    /// What counts instead of fields of all pools.
+    #[command(flatten)]
+    pub overrides: PoolOverrides,
 
     /// Plan only for the pods of this namespace
     ///

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::PoolRules;
 use super::number::whole;
+use super::{PoolOverrides, PoolRules};
 
 /// Flags that say what is played.
 #[derive(Debug, clap::Args)]
@@ -18,6 +18,8 @@ use super::number::whole;
         poolwright simulate --trace pods.csv --pools pools.yaml --from 142d --for 7d\n\n  \
         # The same with another policy\n  \
         poolwright simulate --trace pods.csv --pools pools.yaml --policy scaleToZero.after=30m\n\n  \
+        # The same, but no pod moves to save money\n  \
+        poolwright simulate --trace pods.csv --pools pools.yaml --consolidation WhenEmpty\n\n  \
         # What a cluster runs now, on nodes bought anew\n  \
         kubectl get pods,jobs,deployments -A -o yaml > cluster.yaml\n  \
         poolwright simulate --snapshot cluster.yaml --pools pools.yaml --for 24h\n\n\
@@ -83,6 +85,10 @@ pub struct ReplayFlags {
     /// for more fields.
     #[arg(long, value_name = "KEY=VALUE", help_heading = "What may be bought")]
     pub policy: Vec<String>,
+
+    /// What counts instead of fields of all pools.
+    #[command(flatten)]
+    pub overrides: PoolOverrides,
 
     /// What holds for every pool.
     #[command(flatten)]

@@ -24,6 +24,7 @@ use crate::exit::{ExitStatus, Failure};
 
 /// Runs the checks and prints the results.
 pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
+    clouds::refuse_variables(clouds::variables())?;
     let account = flags.provider.as_deref().and_then(clouds::find);
     let account = account.and_then(|cloud| Some((cloud, cloud.preflight?)));
     if let Some(missing) = account.and_then(|(_, preflight)| preflight.missing_flag(&flags.clouds.values)) {

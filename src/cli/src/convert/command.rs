@@ -4,15 +4,24 @@ use std::io::{self, Write};
 
 use super::{convert, notes_table, yaml};
 use crate::args::ConvertFlags;
+use crate::clouds::not_built;
 use crate::exit::{ExitStatus, Failure};
 use crate::print::{TableLayout, printable};
 use crate::problems::Problems;
-use crate::source;
+use crate::source::{self, Source};
 
 /// Prints the manifests to standard output, and the outcome of each field to standard error. Documents with a problem are left
 /// out and named.
 pub fn run(flags: &ConvertFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
-    let converted = convert(&source::manifests(&flags.filename)?);
+    let sources = source::manifests(&flags.filename)?;
+    for Source { name, text } in &sources {
+        // Without the cloud, its labels and node classes would be left out as unknown.
+        let why = not_built(|cloud| cloud.karpenter_groups.iter().any(|group| text.contains(*group)));
+        if let Some(why) = why {
+            return Err(Failure::bad_input(format!("{name}: {why}")));
+        }
+    }
+    let converted = convert(&sources);
     let mut text = yaml(&converted.manifests).map_err(anyhow::Error::msg)?;
     text.push_str(&yaml(&converted.node_classes).map_err(anyhow::Error::msg)?);
     text.push_str(&yaml(&converted.workloads).map_err(anyhow::Error::msg)?);

@@ -35,7 +35,7 @@ use crate::args::{InputFlags, PlanFlags, SearchFlags, SharingMode, limit};
 use crate::catalogue::{self, Selection};
 use crate::exit::{ExitStatus, Failure};
 use crate::solve_timer::SolveTimer;
-use crate::{price_age, print, scheduler, solve};
+use crate::{overrides, price_age, print, scheduler, solve};
 
 /// The input of a plan, with what is needed to describe it.
 pub struct Input {
@@ -122,6 +122,7 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     if let Some(namespace) = namespace {
         input.narrow_to(namespace)?;
     }
+    input.notes.extend(overrides::in_snapshot(&flags.overrides, &mut input.snapshot)?);
     options.keep_solves = flags.save_problem.is_some() || flags.explain.is_some();
     let clock = SystemClock::new();
     let mut timer = SolveTimer::new(&clock, flags.search.time_limit());

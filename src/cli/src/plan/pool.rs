@@ -12,7 +12,7 @@ use poolwright_terms::{CapacityType, NodeClassRef};
 
 use super::Offers;
 use crate::catalogue::default_provider;
-use crate::clouds::{clouds, of_kind};
+use crate::clouds::{clouds, not_built, of_kind};
 use crate::exit::Failure;
 use crate::node_classes::Known;
 
@@ -98,8 +98,11 @@ fn of_missing(
     offers: &Offers,
     notes: &mut Vec<String>,
 ) -> Result<Catalogue, String> {
-    let cloud = of_kind(&class.kind).filter(|_| class.group == poolwright_terms::GROUP);
-    let Some(cloud) = cloud else {
+    let is_of_ours = class.group == poolwright_terms::GROUP;
+    let Some(cloud) = of_kind(&class.kind).filter(|_| is_of_ours) else {
+        if let Some(why) = not_built(|cloud| is_of_ours && cloud.node_class == class.kind) {
+            return Err(format!("nothing can be bought for {class}: {why}"));
+        }
         let kinds: Vec<_> = clouds().iter().map(|cloud| cloud.node_class.kind.kind).collect();
         return Err(format!(
             "no provider launches with {class} of {}; write group {} and one of the kinds {} in nodeClassRef of the pool",

@@ -105,7 +105,8 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
         )));
     }
     let prices = Arc::new(catalogue::load(&flags.prices)?);
-    let pools = pools::read(&flags.pools, &flags.policy, &prices)?;
+    flags.overrides.check().map_err(Failure::bad_input)?;
+    let pools = pools::read(&flags.pools, &flags.policy, &flags.overrides, &prices)?;
     let work = match &flags.trace {
         Some(file) => traced::read(file, flags)?,
         None => snapshot::read(&flags.snapshot)?,

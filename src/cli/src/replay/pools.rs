@@ -12,9 +12,11 @@ use serde_json::Value;
 
 use super::policy::Policy;
 use super::snapshot::bare;
+use crate::args::{ConsolidationChoice, PoolOverrides};
 use crate::clouds::of_kind;
 use crate::exit::Failure;
 use crate::node_classes::{self, Known, refused};
+use crate::overrides;
 use crate::problems::Problems;
 use crate::source::{self, Source};
 
@@ -32,17 +34,18 @@ pub struct Pools {
     pub notes: Vec<String>,
 }
 
-/// Reads the files and applies the policies to all pools in them.
+/// Reads the files and applies the policies and overrides to all pools in them.
 pub fn read(
     files: &[PathBuf],
     policies: &[String],
+    overrides: &PoolOverrides,
     prices: &Catalogue,
 ) -> Result<Result<Pools, Problems>, Failure> {
     let sources = source::manifests(files)?;
-    Ok(of_sources(&sources, policies).and_then(|pools| pools.selling(prices)))
+    Ok(of_sources(&sources, policies, overrides).and_then(|pools| pools.selling(prices)))
 }
 
-fn of_sources(sources: &[Source], policies: &[String]) -> Result<Pools, Problems> {
+fn of_sources(sources: &[Source], policies: &[String], overrides: &PoolOverrides) -> Result<Pools, Problems> {
     let (manifest, mut problems) = source::parsed(sources);
     let (mut classes, mut pools, mut others) = (Vec::new(), Vec::new(), 0);
     for source in sources {
@@ -65,12 +68,25 @@ fn of_sources(sources: &[Source], policies: &[String]) -> Result<Pools, Problems
         );
     }
     let problems_of_files = problems.len();
-    let policies = read_policies(policies, &mut problems);
+    // Overrides come last, because they count instead of what the pools say.
+    let fields = overrides.consolidation.map(ConsolidationChoice::fields).unwrap_or_default();
+    let fields = fields.iter().map(|field| (*field).to_owned());
+    let policies: Vec<String> = policies.iter().cloned().chain(fields).collect();
+    let policies = read_policies(&policies, &mut problems);
     if problems_of_files == 0 {
         let laid: Vec<Value> = pools.iter().map(|pool| lay(pool, &policies, &mut problems)).collect();
         pools = laid;
     }
+    if problems.is_empty() && !overrides.min_values.is_empty() {
+        for pool in &mut pools {
+            overrides::min_values_in_object(overrides, pool);
+            for problem in wrong(pool) {
+                problems.push(format!("--min-values: {problem}"));
+            }
+        }
+    }
     let mut notes = manifest.notes;
+    notes.extend(overrides::notes(overrides));
     if others > 0 {
         notes.push(format!("--pools: ignored objects that are neither NodePools nor node classes: {others}"));
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::work::{Names, Work};
 use crate::args::runs_for;
-use crate::clouds::of_kind;
+use crate::clouds::is_node_class;
 use crate::exit::Failure;
 use crate::node_classes;
 use crate::problems::Problems;
@@ -82,7 +82,7 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
             match kind {
                 "Node" => counts.nodes += 1,
                 "NodeClaim" | "NodePool" => counts.ours += 1,
-                kind if of_kind(kind).is_some() => counts.ours += 1,
+                kind if is_node_class(kind) => counts.ours += 1,
                 "PersistentVolumeClaim" if name_of(object).is_some_and(|name| refused.contains(&name)) => {}
                 kind if SURROUNDINGS.contains(&kind) => {
                     let mut object = bare(object);

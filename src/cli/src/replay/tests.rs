@@ -90,19 +90,44 @@ fn a_policy_changes_what_it_costs() {
 }
 
 #[test]
+fn without_consolidation_nodes_without_work_stay_and_cost_more() {
+    let cost = |choice: &str| played(&prepared(&["--consolidation", choice])).1.cost();
+    assert!(cost("Never") > cost("WhenEmpty"));
+}
+
+#[test]
+fn a_choice_for_the_cloud_can_be_asked_of_all_pools() {
+    let choice = "node.kubernetes.io/instance-type=3";
+    let prepared = prepared(&["--min-values", choice]);
+    let note = format!("--min-values {choice}: counts instead of minValues of this label in the pools");
+    assert!(prepared.notes.contains(&note), "{:?}", prepared.notes);
+    let pools = &prepared.pools.models;
+    assert!(pools.iter().all(|pool| pool.min_values["node.kubernetes.io/instance-type"] == 3), "{pools:?}");
+    let (_, report) = played(&prepared);
+    assert_eq!((report.pods.made, report.pods.finished), (8, 8), "{:?}", report.pods);
+}
+
+#[test]
 fn a_service_moves_to_another_node_so_that_a_pod_gets_the_gpu_that_only_its_node_has() {
     // A pod that needs a V100 buys a node with eight. Services fill it, and then another pod needs a V100.
     let path = format!("{ROOT}/fixtures/traces/full-node.csv");
-    let with_policy = |policy: &str| {
-        let policy = format!("disruption.consolidationPolicy={policy}");
-        let flags = ["--services", "LS", "--policy", "disruption.retire=Never", "--policy", &policy];
-        let (history, report) = played(&prepared_for(&path, &flags));
+    // The flag counts instead of what the pool says.
+    let with_policy = |policy: &str, of_pool: &str| {
+        let of_pool = format!("disruption.consolidationPolicy={of_pool}");
+        let flags = ["--services", "LS", "--policy", "disruption.retire=Never", "--policy", &of_pool];
+        let flags: Vec<&str> = flags.into_iter().chain(["--consolidation", policy]).collect();
+        let prepared = prepared_for(&path, &flags);
+        let note = format!(
+            "--consolidation {policy}: counts instead of disruption.consolidationPolicy of the pools"
+        );
+        assert!(prepared.notes.contains(&note), "{:?}", prepared.notes);
+        let (history, report) = played(&prepared);
         let with_v100 = |machine: &&Machine| machine.offering.instance_type.to_string().starts_with("p3");
         (history.machines.iter().filter(with_v100).count(), report)
     };
-    let (nodes, without) = with_policy("WhenEmpty");
+    let (nodes, without) = with_policy("WhenEmpty", "WhenEmptyOrUnderutilized");
     assert_eq!((nodes, without.pods.evicted), (2, 0));
-    let (nodes, with) = with_policy("WhenEmptyOrUnderutilized");
+    let (nodes, with) = with_policy("WhenEmptyOrUnderutilized", "WhenEmpty");
     assert_eq!((nodes, with.pods.evicted), (1, 1), "{:?}", with.pods);
     assert!(with.cost() < without.cost(), "{} and {}", with.cost(), without.cost());
     assert_eq!(with.pods.finished, without.pods.finished);

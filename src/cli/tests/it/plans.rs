@@ -445,3 +445,23 @@ fn a_plan_without_a_pool_tells_nobody_to_change_one() {
     let pool = poolwright(&["explain", "pool", "any", "-f", "-"], &labelled);
     assert_eq!(pool.status.code(), Some(2), "nobody wrote it");
 }
+
+#[test]
+fn a_choice_for_the_cloud_is_asked_of_all_pools_and_refused_without_a_pool() {
+    let pods = "fixtures/manifests/two-gpu-pods.yaml";
+    let choice = "node.kubernetes.io/instance-type=3";
+    let asked = plan(&["-f", "fixtures/manifests/pool.yaml", "-f", pods, "--min-values", choice], "");
+    let notes = asked["notes"].to_string();
+    for note in [
+        "--min-values node.kubernetes.io/instance-type=3: counts instead of minValues of this label in the pools",
+        "values of `node.kubernetes.io/instance-type`, as minValues 3 asks",
+    ] {
+        assert!(notes.contains(note), "{note}: {notes}");
+    }
+    for flags in [["--min-values", choice], ["--consolidation", "Never"]] {
+        let refused = poolwright(&["plan", "-f", pods, flags[0], flags[1]], "");
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        assert!(said.contains(&format!("{}: counts instead of a field of NodePools", flags[0])), "{said}");
+    }
+}

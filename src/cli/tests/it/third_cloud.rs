@@ -1,4 +1,5 @@
-//! Tests that every command supports a cloud that is known only by its registration (`tests/third_cloud`).
+//! Tests that every command supports a cloud that is known only by its registration, and names a cloud that the build lacks
+//! (`tests/third_cloud`).
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -23,10 +24,19 @@ spec: {containers: [{name: c, image: c, resources: {limits: {nvidia.com/gpu: 1}}
 
 /// Runs `poolwright` with the third cloud. The argument `FILE` becomes the path of a file with these documents.
 fn poolwright(args: &[&str], documents: &[&str]) -> Output {
+    run(args, documents, &[])
+}
+
+/// Runs `poolwright` as a build that has only the first cloud of the registry, with one more variable.
+fn without_aws(args: &[&str], documents: &[&str], variable: &str) -> Output {
+    run(args, documents, &["POOLWRIGHT_TEST_ONLY_FIRST_CLOUD", variable])
+}
+
+fn run(args: &[&str], documents: &[&str], variables: &[&str]) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_poolwright")).with_file_name("examples").join("third_cloud");
     let file = tempfile(&documents.join("---\n"));
     let args = args.iter().map(|arg| if *arg == "FILE" { file.as_os_str() } else { arg.as_ref() });
-    let output = Command::new(&program).args(args).output();
+    let output = Command::new(&program).args(args).envs(variables.iter().map(|name| (name, "on"))).output();
     std::fs::remove_file(&file).expect("it can be removed");
     output.unwrap_or_else(|error| {
         panic!("{}: {error}; build it with `cargo build -p poolwright-cli --examples`", program.display())
@@ -144,4 +154,51 @@ fn check_looks_at_its_account_with_its_node_classes() {
     let args = ["check", "--provider", "haze", "--haze-account", "a", "-f", "FILE", "--kubeconfig", nowhere];
     let looked = said(&poolwright(&args, &[NODE_CLASS]));
     assert!(looked.contains("Haze account\n") && looked.contains("1 node class"), "{looked}");
+}
+
+const OF_AWS: &str = "apiVersion: poolwright.dev/v1alpha1
+kind: EC2NodeClass
+metadata: {name: gpu}
+spec: {role: nodes}
+";
+
+#[test]
+fn a_build_without_a_cloud_says_so_wherever_the_user_names_the_cloud() {
+    let pool = POOL.replace("HazeNodeClass", "EC2NodeClass");
+    let pool = pool.as_str();
+    let karpenters = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: gpu}\n";
+    let why = "this build has no provider for EC2NodeClass; use a build with the feature `aws`";
+    let usual = "SOME_VARIABLE";
+    let cases: [(&[&str], &[&str], &str); 7] = [
+        (&["plan", "-f", "FILE"], &[OF_AWS, pool, POD], usual),
+        (&["simulate", "--snapshot", "FILE", "--pools", "FILE"], &[OF_AWS, pool], usual),
+        (&["convert", "-f", "FILE"], &[karpenters], usual),
+        (&["prices", "--provider", "aws"], &[], usual),
+        (&["gpus", "--provider", "aws", "--aws-region", "eu-central-1"], &[], usual),
+        (&["controller", "--aws-cluster", "gpu"], &[], usual),
+        (&["check"], &[], "POOLWRIGHT_AWS_CLUSTER"),
+    ];
+    for (args, documents, variable) in cases {
+        let output = without_aws(args, documents, variable);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", said(&output));
+        assert!(said(&output).contains(why), "{args:?}: {}", said(&output));
+    }
+}
+
+#[test]
+fn a_pool_of_a_cloud_that_the_build_lacks_buys_nothing_and_its_pods_say_why() {
+    let pool = POOL.replace("HazeNodeClass", "EC2NodeClass");
+    let plan = json_of(&without_aws(&["plan", "-o", "json", "-f", "FILE"], &[&pool, POD], "SOME_VARIABLE"));
+    assert_eq!(plan["nodes"], json!([]));
+    let why = "this build has no provider for EC2NodeClass; use a build with the feature `aws`";
+    assert!(plan["unplaced"].to_string().contains(why), "{plan}");
+}
+
+#[test]
+fn a_build_without_a_cloud_has_neither_its_flags_nor_its_resource() {
+    let crds = without_aws(&["crds"], &[], "SOME_VARIABLE");
+    assert!(said(&crds).contains("kwoknodeclasses.poolwright.dev"), "{}", said(&crds));
+    assert!(!said(&crds).contains("ec2nodeclasses.poolwright.dev"));
+    let help = without_aws(&["controller", "--help"], &[], "SOME_VARIABLE");
+    assert!(help.status.success() && !said(&help).contains("--aws"), "{}", said(&help));
 }

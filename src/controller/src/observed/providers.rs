@@ -72,8 +72,8 @@ impl Cloud {
 pub struct Providers {
     all: Vec<Cloud>,
     by_kind: BTreeMap<&'static str, Cloud>,
-    /// The kinds of node class of clouds that are not enabled, each with the flag that enables its cloud.
-    disabled: BTreeMap<&'static str, &'static str>,
+    /// The kinds of node class of clouds that are not enabled, each with what enables its cloud.
+    disabled: BTreeMap<&'static str, String>,
 }
 
 impl Providers {
@@ -95,8 +95,8 @@ impl Providers {
         Ok(Self { all, by_kind, disabled: BTreeMap::new() })
     }
 
-    /// Names the kinds of node class of clouds that are not enabled, each with the flag that enables its cloud.
-    pub fn without(self, disabled: BTreeMap<&'static str, &'static str>) -> Self {
+    /// Names the kinds of node class of clouds that are not enabled, each with what enables its cloud.
+    pub fn without(self, disabled: BTreeMap<&'static str, String>) -> Self {
         Self { disabled, ..self }
     }
 
@@ -116,11 +116,13 @@ impl Providers {
             let kinds: Vec<&str> = self.by_kind.keys().copied().collect();
             let kinds = kinds.join(", ");
             match self.disabled.get(class.kind.as_str()) {
-                Some(flag) => format!(
-                    "this controller launches no nodes with {class}; start the controller with --{flag}, or correct \
+                Some(remedy) => format!(
+                    "this controller launches no nodes with {class}; {remedy}, or correct \
                      spec.template.spec.nodeClassRef of the pool to a kind that it launches with: {kinds}"
                 ),
-                None => format!("no provider launches with {class}; nodeClassRef.kind must be one of: {kinds}"),
+                None => {
+                    format!("no provider launches with {class}; nodeClassRef.kind must be one of: {kinds}")
+                }
             }
         })
     }
@@ -140,14 +142,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_class_of_a_cloud_that_is_not_enabled_names_the_flag_that_enables_it() {
+    fn a_class_of_a_cloud_that_is_not_enabled_names_what_enables_it() {
         let class = |kind: &str| NodeClassRef {
             group: poolwright_terms::GROUP.to_owned(),
             kind: kind.to_owned(),
             name: "gpu".to_owned(),
         };
         let none = Providers::new(Vec::new()).expect("no two for one kind");
-        let providers = none.without([("MistNodeClass", "mist-cluster")].into());
+        let remedy = "start the controller with --mist-cluster".to_owned();
+        let providers = none.without([("MistNodeClass", remedy)].into());
         let why = providers.for_class(&class("MistNodeClass")).err().expect("no provider serves it");
         assert!(
             why.starts_with(
