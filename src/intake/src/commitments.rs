@@ -195,15 +195,18 @@ impl Commitments {
         Ok(Catalogue::new(catalogue.origin().clone(), types, offerings))
     }
 
-    /// Returns the offerings of these catalogues that each commitment covers, and all problems. An entry with a problem covers
-    /// fewer or none. No offering is in two entries. An instance type that is not for sale does not affect the others.
+    /// Returns the offerings of these catalogues that each commitment covers, by name, and all problems, in the order of the file. An
+    /// entry with a problem covers fewer or none. No offering is in two entries: the first by name has it, so that the order of the
+    /// file changes no plan. An instance type that is not for sale does not affect the others.
     pub fn resolve(&self, catalogues: &[&Catalogue]) -> (Vec<Commitment>, Vec<String>) {
         let mut problems = Vec::new();
         let mut taken: BTreeMap<OfferingId, &str> = BTreeMap::new();
         let mut all = Vec::new();
-        for (at, entry) in self.file.commitments.iter().enumerate() {
+        let mut by_name: Vec<(usize, &Entry)> = self.file.commitments.iter().enumerate().collect();
+        by_name.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
+        for (at, entry) in by_name {
             let unsold = entry.unsold(catalogues);
-            problems.extend(unsold.iter().map(|problem| self.about(at, entry, problem)));
+            problems.extend(unsold.iter().map(|problem| (at, self.about(at, entry, problem))));
             match entry.resolve(catalogues) {
                 Ok(mut terms) => {
                     let twice = terms.rates.keys().find_map(|id| Some((id, *taken.get(id)?)));
@@ -211,7 +214,7 @@ impl Commitments {
                         let problem = format!(
                             "covers {id}, which `{other}` covers too; narrow `covers`, or make one entry of both"
                         );
-                        problems.push(self.about(at, entry, &problem));
+                        problems.push((at, self.about(at, entry, &problem)));
                     }
                     terms.rates.retain(|id, _| !taken.contains_key(id));
                     taken.extend(terms.rates.keys().map(|id| (id.clone(), entry.name.as_str())));
@@ -219,10 +222,11 @@ impl Commitments {
                 }
                 // The missing type was reported already.
                 Err(_) if !unsold.is_empty() && entry.says().is_ok() => {}
-                Err(problem) => problems.push(self.about(at, entry, &problem)),
+                Err(problem) => problems.push((at, self.about(at, entry, &problem))),
             }
         }
-        (all, problems)
+        problems.sort_by_key(|(at, _)| *at);
+        (all, problems.into_iter().map(|(_, problem)| problem).collect())
     }
 }
 
@@ -368,17 +372,39 @@ mod tests {
         )
         .resolve(&[&catalogue]);
         assert_eq!(problems, [""; 0]);
-        let rate = |at: usize, name: &str| {
+        let named = |name: &str| terms.iter().find(|terms| terms.name == name).expect("it is valid");
+        let rate = |commitment: &str, name: &str| {
             let of = |id: &OfferingId| id.instance_type.as_str() == name;
-            terms[at].rates.iter().find(|(id, _)| of(id)).map(|(_, rate)| rate.to_string())
+            named(commitment).rates.iter().find(|(id, _)| of(id)).map(|(_, rate)| rate.to_string())
         };
-        assert_eq!(rate(0, "g5.xlarge").as_deref(), Some("0.7042"));
-        assert_eq!(rate(0, "g6.xlarge"), None);
-        assert_eq!(rate(1, "g6.xlarge").as_deref(), Some("0.50"));
-        assert_eq!(terms[1].left, "5.5".parse().unwrap());
+        assert_eq!(rate("plan", "g5.xlarge").as_deref(), Some("0.7042"));
+        assert_eq!(rate("plan", "g6.xlarge"), None);
+        assert_eq!(rate("flat", "g6.xlarge").as_deref(), Some("0.50"));
+        assert_eq!(named("flat").left, "5.5".parse().unwrap());
         assert!(
             terms.iter().all(|terms| terms.rates.keys().all(|id| id.capacity_type == CapacityType::OnDemand))
         );
+    }
+
+    #[test]
+    fn the_first_commitment_by_name_covers_what_two_cover_in_whichever_order_they_are_written() {
+        let catalogue = poolwright_catalog::builtin();
+        let both = [
+            "{name: a, usdPerHour: 1, rates: {g5.xlarge: 0.5}}",
+            "{name: b, usdPerHour: 1, rates: {g5.xlarge: 0.5}}",
+        ];
+        let terms = |first: usize, second: usize| {
+            let text = format!("commitments: [{}, {}]", both[first], both[second]);
+            let (terms, problems) = committed(&text).resolve(&[&catalogue]);
+            let entry = format!("c.yaml: commitments[{}] (b): covers g5.xlarge/", 1 - first);
+            assert!(problems.len() == 1 && problems[0].starts_with(&entry), "{problems:?}");
+            terms
+        };
+        let as_named = terms(0, 1);
+        let names: Vec<&str> = as_named.iter().map(|terms| terms.name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert!(!as_named[0].rates.is_empty() && as_named[1].rates.is_empty());
+        assert_eq!(terms(1, 0), as_named);
     }
 
     #[test]

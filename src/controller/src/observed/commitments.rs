@@ -150,6 +150,7 @@ fn with_what_was_known(
             None => terms.push(Commitment { name, left, rates: gone.into_iter().collect() }),
         }
     }
+    terms.sort_by(|a, b| a.name.cmp(&b.name));
     terms
 }
 

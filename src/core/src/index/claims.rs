@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::index::{Change, ClusterIndex};
-use crate::model::{Cause, Claim, ClaimName};
+use crate::model::{Cause, Claim, ClaimName, PoolLimits};
 
 /// The time for which a claim that we created stays in the index although a list does not contain it.
 const EXPECTATION: SignedDuration = SignedDuration::from_secs(60);
@@ -67,6 +67,12 @@ impl ClusterIndex {
                 self.forget_interrupted(&claim.name);
                 Change::Room
             }
+            // It no longer counts as the most that it might have become, so a limit may have room again.
+            Some(old)
+                if old.launched.is_none() && claim.launched.is_some() && self.counted_as_more(&claim) =>
+            {
+                Change::Room
+            }
             Some(old) if old.uid == claim.uid && old.deleting_since == claim.deleting_since => Change::Life,
             None if claim.deleting_since.is_none() => Change::Life,
             _ => Change::Room,
@@ -75,6 +81,12 @@ impl ClusterIndex {
         self.learn_gap(&claim);
         self.state.claims.insert(name.clone(), Arc::new(claim));
         change.max(self.measure_claim(&name))
+    }
+
+    /// Returns whether a limit of its pool may have counted more of a claim before its launch.
+    fn counted_as_more(&self, claim: &Claim) -> bool {
+        let limits = self.state.pools.get(&claim.pool).map(|pool| &pool.limits);
+        claim.offerings.len() > 1 && limits.is_some_and(|limits| *limits != PoolLimits::default())
     }
 }
 

@@ -137,7 +137,9 @@ impl PlanContext<'_> {
         let mut unplaced = self.demand.unplaced.clone();
         // Earlier places are kept. So no order of events and no restart makes Poolwright buy twice for the same pod.
         let pending = self.demand.pending.clone();
-        let mut settled = sticky::settle(pending, snapshot, rooms, colocation, *now, &lessons.unsettled);
+        let hosts = || self.hosts();
+        let mut settled =
+            sticky::settle(pending, snapshot, rooms, colocation, *now, &lessons.unsettled, hosts);
         let of_gangs = groups::Groups::leave_out(&lessons.gangs_left_out, &mut settled);
         pending::collect::give_way(&mut settled.open, options);
         unplaced.append(&mut settled.unplaced);
@@ -198,11 +200,13 @@ impl PlanContext<'_> {
         let classes = classes::group(&settled.open, with, &mut colocation, lives, options, &models);
         let admissions = offerings::Admissions::new(supply, &classes.signatures);
         let mut limits = limits::Limits::new(supply, self.snapshot, options);
+        let hosts = || self.hosts();
         let inputs = solves::SolveInputs {
             supply,
             admissions: &admissions,
             classes: &classes,
             colocation: &colocation,
+            hosts: &hosts,
             horizons: &self.horizons,
             options,
             unlistable: &lessons.unlistable,
@@ -214,6 +218,9 @@ impl PlanContext<'_> {
         };
         let mut outcome = solves::run(&inputs, rooms, lives, &mut limits, stop);
         let floor = preferred.floor(&inputs, &outcome);
+        if let Some(least) = outcome.least.take() {
+            colocation.to_mut().set_least(least);
+        }
         outcome.unite(assigned);
         Packed { colocation, classes, admissions, limits, outcome, floor }
     }

@@ -149,6 +149,10 @@ impl PlanContext<'_> {
                 }
             }
         }
+        if !left.pinned.is_empty() {
+            let pins = left.pinned.iter().map(|(_, pin, _)| pin);
+            lessons.close(&self.relations, self.snapshot, &plan.claims, pins);
+        }
         for (pod, pin, why) in &left.pinned {
             let bans = lessons.bans.entry(pod.clone()).or_default();
             learnt |= bans.insert(pin.clone(), why.clone()).is_none();

@@ -99,7 +99,13 @@ impl ClaimBuilder<'_, '_> {
         let mut refused = Vec::new();
         // What the planned nodes leave of each limit.
         let mut spare: Vec<u64> = self.limits.all.iter().map(|limit| limit.left).collect();
-        for (index, node) in nodes.iter().enumerate() {
+        // Nodes that must leave the cloud a choice come first, because without it they are not bought.
+        let must_leave_choice = |node: &NewNode<'_>| {
+            flexibility::applies(self.supply.pools[node.pool].pool, self.id(node, &node.offer))
+        };
+        let mut in_turn: Vec<(usize, &NewNode<'_>)> = nodes.iter().enumerate().collect();
+        in_turn.sort_by_key(|(_, node)| !must_leave_choice(node));
+        for (index, node) in in_turn {
             let key = (node.pool, node.offer.offering, node.form, &node.content);
             let is_within =
                 |order: &&Order| order.more.iter().all(|(limit, more)| *more <= spare[*limit as usize]);
@@ -156,9 +162,9 @@ impl ClaimBuilder<'_, '_> {
         MadeClaims { claims, refused }
     }
 
-    /// Returns the offerings for a node, and the reason for the choice. Alternatives fit the same pods, use no more of any limit
-    /// and cost little more. They are sorted by price. More of them are listed if `minValues` of the pool asks for it and the limits
-    /// have this much to `spare`.
+    /// Returns the offerings for a node, and the reason for the choice. Alternatives fit the same pods, cost little more, and use no
+    /// more of a limit than the node and what the limit has to `spare`. They are sorted by price. More of them are listed if
+    /// `minValues` of the pool asks for it.
     ///
     /// # Errors
     /// A sentence if `minValues` cannot be met.
@@ -260,10 +266,11 @@ impl ClaimBuilder<'_, '_> {
             if let (Some(counted), Some(price), false) = (better_second, offer.availability.price(), less) {
                 second = Some(Second { counted, price, name: &id.instance_type });
             }
-            // The default limit on money stops a runaway. It must not take the choice of pools that are far below it.
+            // A claim counts as the most that it may become, so a limit must have room for the largest alternative of each claim.
+            // The stock of an offering is left to the nodes that are planned with it.
             let is_within = |limit: u32, amount: u64| {
                 let most = ceiling.get(&limit).copied().unwrap_or(0);
-                let may_grow = is_for_any_type && self.limits.is_default(limit);
+                let may_grow = is_for_any_type && !self.limits.is_stock(limit);
                 amount <= most || (may_grow && amount - most <= spare[limit as usize])
             };
             let within = || self.uses(node, offer).iter().all(|(limit, amount)| is_within(*limit, *amount));

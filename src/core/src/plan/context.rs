@@ -8,6 +8,7 @@ use crate::model::{PlanOptions, Snapshot};
 use crate::plan::audit::topology::Violation;
 use crate::plan::pack::horizon::Horizons;
 use crate::plan::pending::Demand;
+use crate::plan::place::spread_hosts::Hosts;
 use crate::plan::place::{spread_hosts, topology};
 use crate::plan::prepare::Prepared;
 use crate::plan::{audit, groups, pending};
@@ -65,6 +66,11 @@ impl<'a> PlanContext<'a> {
 }
 
 impl PlanContext<'_> {
+    /// Returns the nodes and claims that exist.
+    pub fn hosts(&self) -> Hosts<'_> {
+        Hosts::new(&self.colocation, self.snapshot, &self.daemons, &self.rooms)
+    }
+
     /// Audits the plan, unless an attempt has refused it already.
     pub fn audit(&self, plan: &mut Plan, violations: &[Violation]) {
         if plan.refused.is_empty() {

@@ -119,11 +119,6 @@ impl Limits {
         matches!(self.all[limit as usize].kind, LimitKind::Available(_))
     }
 
-    /// Returns whether a limit is the default of pools without a limit on money.
-    pub fn is_default(&self, limit: u32) -> bool {
-        self.all[limit as usize].is_default
-    }
-
     /// Returns whether the pool has a limit of its own.
     pub fn has_own(&self, pool: usize) -> bool {
         self.by_pool[pool].iter().any(|limit| self.all[*limit as usize].pool.is_some())

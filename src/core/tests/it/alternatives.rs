@@ -2,6 +2,7 @@
 
 use poolwright_catalog::ResourceName;
 use poolwright_core::plan::{NeverStop, PlanOptions, plan};
+use poolwright_core::{Pool, PoolLimits, Snapshot};
 
 use crate::kit::*;
 
@@ -29,36 +30,60 @@ fn a_type_that_the_pods_do_not_admit_is_no_alternative() {
     assert_eq!(offered(&plan), ["g5.xlarge/a/on-demand", "g5.xlarge/b/on-demand"]);
 }
 
-#[test]
-fn an_alternative_never_takes_more_of_a_limit_than_what_was_planned() {
+/// Returns a cluster with two pods, each of which needs a node of its own. The dearer type has more cores.
+fn two_pods_in(pool: Pool) -> Snapshot {
     let kinds = catalogue(vec![
         Kind("small", capacity(4, 16, 1), None, &[("a", "1.00")]),
         Kind("large", capacity(8, 16, 1), None, &[("a", "1.10")]),
     ]);
-    let mut limited = pool("gpu");
-    limited.limits.resources.insert(ResourceName::new(ResourceName::CPU), 100_000);
-    let plan = planned(&with(cluster(kinds.clone(), [limited]), [pod("a", requests(1, 1, 1))]));
-    assert_eq!(offered(&plan), ["small/a/on-demand"]);
-    let plan = planned(&with(cluster(kinds, [pool("gpu")]), [pod("a", requests(1, 1, 1))]));
-    assert_eq!(offered(&plan), ["small/a/on-demand", "large/a/on-demand"]);
+    with(cluster(kinds, [pool]), ["a", "b"].map(|name| pod(name, requests(1, 1, 1))))
+}
+
+/// Returns the number of offerings of both claims.
+fn offerings(snapshot: &Snapshot, options: &PlanOptions) -> usize {
+    let plan = plan(snapshot, at(10), options, &mut NeverStop);
+    assert_eq!(plan.refused, Vec::<String>::new());
+    plan.claims.iter().map(|claim| claim.offerings.len()).sum()
 }
 
 #[test]
-fn the_default_limit_on_money_gives_alternatives_the_room_that_it_has() {
-    let kinds = catalogue(vec![
-        Kind("small", capacity(4, 16, 1), None, &[("a", "1.00")]),
-        Kind("large", capacity(4, 16, 1), None, &[("a", "1.10")]),
-    ]);
-    let pods = [pod("a", requests(1, 1, 1)), pod("b", requests(1, 1, 1))];
-    let snapshot = with(cluster(kinds, [pool("gpu")]), pods);
-    let offerings = |most| {
-        let options = PlanOptions { default_usd_per_hour: Some(usd(most)), ..PlanOptions::default() };
-        let plan = plan(&snapshot, at(10), &options, &mut NeverStop);
-        plan.claims.iter().map(|claim| claim.offerings.len()).sum::<usize>()
+fn alternatives_take_no_more_of_a_limit_than_it_has_for_the_largest_of_each_claim() {
+    let default = |most| PlanOptions { default_usd_per_hour: Some(usd(most)), ..PlanOptions::default() };
+    let by_default = |most| offerings(&two_pods_in(pool("gpu")), &default(most));
+    let of_pool = |most| {
+        let mut own = pool("gpu");
+        own.limits.usd_per_hour = Some(usd(most));
+        offerings(&two_pods_in(own), &PlanOptions::default())
     };
-    assert_eq!(offerings("500"), 4, "both nodes have an alternative");
-    assert_eq!(offerings("2.10"), 3, "the limit has room for one dearer node");
-    assert_eq!(offerings("2.00"), 2, "the limit has room for the planned nodes alone");
+    let over_all = |most| {
+        let limits = PoolLimits { usd_per_hour: Some(usd(most)), ..PoolLimits::default() };
+        offerings(&two_pods_in(pool("gpu")), &PlanOptions { limits, ..PlanOptions::default() })
+    };
+    for (most, count, why) in [
+        ("500", 4, "both nodes have an alternative"),
+        ("2.10", 3, "the limit has room for one dearer node"),
+        ("2.00", 2, "the limit has room for the planned nodes alone"),
+    ] {
+        assert_eq!([by_default(most), of_pool(most), over_all(most)], [count; 3], "{most}: {why}");
+    }
+    let cores = |most: u64| {
+        let mut own = pool("gpu");
+        own.limits.resources.insert(ResourceName::new(ResourceName::CPU), most * 1000);
+        offerings(&two_pods_in(own), &PlanOptions::default())
+    };
+    assert_eq!([cores(100), cores(12), cores(11), cores(8)], [4, 3, 2, 2]);
+}
+
+#[test]
+fn a_claim_in_flight_counts_as_its_dearest_alternative_until_it_is_launched() {
+    let mut own = pool("gpu");
+    own.limits.usd_per_hour = Some(usd("3.10"));
+    let snapshot = two_pods_in(own);
+    let in_flight = carried_out(&snapshot, &planned(&snapshot), 10);
+    let third = with(in_flight.clone(), [pod("c", requests(1, 1, 1))]);
+    assert_eq!(planned_at(&third, 20).claims.len(), 0, "two claims may cost 2.20, so 0.90 is left");
+    let launched = in_flight.claims.values().map(|claim| launched((**claim).clone())).collect::<Vec<_>>();
+    assert_eq!(planned_at(&with(third, launched), 30).claims.len(), 1, "they cost 2.00");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use poolwright_catalog::RankedOffering;
 use poolwright_core::index::{Change, ClusterIndex};
 use poolwright_core::*;
 use poolwright_terms::keys::RESERVED_TAINT;
@@ -89,6 +90,22 @@ fn once_a_watch_has_shown_a_claim_lists_are_believed_at_once() {
     assert_eq!(index.delete_claim(&ClaimName("c".into())), Change::Room);
     index.reset_claims([], at(4));
     assert!(index.snapshot().claims.is_empty());
+}
+
+#[test]
+fn a_launch_wakes_the_planner_if_a_limit_counted_a_dearer_alternative_before() {
+    let launches_in = |pool: Pool| {
+        let mut index = ClusterIndex::new();
+        index.apply_pool(pool);
+        let mut claim = claim();
+        let (offering, price) = (id("g6.xlarge", "a"), Some(usd("1.10")));
+        claim.offerings.push(RankedOffering { offering, price, allocatable: capacity(4, 16, 1) });
+        index.apply_claim(claim.clone());
+        index.apply_claim(launched(claim))
+    };
+    let limits = PoolLimits { usd_per_hour: Some(usd("5")), ..PoolLimits::default() };
+    assert_eq!(launches_in(Pool { limits, ..pool("gpu") }), Change::Room);
+    assert_eq!(launches_in(pool("gpu")), Change::Life);
 }
 
 #[test]

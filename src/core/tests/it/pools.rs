@@ -1,7 +1,7 @@
 //! Tests of the choice of pools.
 
-use poolwright_catalog::ResourceName;
-use poolwright_core::plan::UnplacedReason;
+use poolwright_catalog::{Catalogue, ResourceName};
+use poolwright_core::plan::{Plan, UnplacedReason};
 use poolwright_core::{Operator, Pool, PoolName, PoolProblem, Requirement};
 use poolwright_terms::Reason;
 
@@ -30,6 +30,64 @@ fn the_next_pool_buys_for_the_pods_beyond_a_limit() {
     assert_eq!(pools, ["first", "second"]);
     assert!(plan.unplaced.is_empty());
     assert!(plan.pools[&PoolName("first".into())].limit_reached.is_some());
+}
+
+/// Returns types with one and two GPUs. Large ones cost more in zone b.
+fn dear_in_b() -> Catalogue {
+    catalogue(vec![
+        Kind("small", capacity(4, 16, 1), None, &[("a", "1.00"), ("b", "1.00")]),
+        Kind("large", capacity(32, 128, 1), None, &[("a", "1.50"), ("b", "2.50")]),
+        Kind("double", capacity(8, 32, 2), None, &[("a", "2.00"), ("b", "9.00")]),
+    ])
+}
+
+/// Plans pods for a pool in zone a that may have this many GPUs, and a pool of less weight in zone b.
+fn planned_in_two_pools(gpus: u64, pods: impl IntoIterator<Item = poolwright_core::Pod>) -> Plan {
+    let in_zone = |zone| vec![is_in("topology.kubernetes.io/zone", &[zone])];
+    let mut first = Pool { weight: 10, requirements: in_zone("a"), ..pool("first") };
+    first.limits.resources.insert(ResourceName::new(ResourceName::NVIDIA_GPU), gpus);
+    let second = Pool { requirements: in_zone("b"), ..pool("second") };
+    planned(&with(cluster(dear_in_b(), [first, second]), pods))
+}
+
+/// Returns the names of the pods that a pool buys for, sorted.
+fn served_by(plan: &Plan, pool: &str) -> Vec<String> {
+    let claims = plan.claims.iter().filter(|claim| claim.pool.0 == pool);
+    let mut pods: Vec<String> =
+        claims.flat_map(|claim| &claim.planned_pods).map(|pod| pod.name().into_owned()).collect();
+    pods.sort();
+    pods
+}
+
+#[test]
+fn a_limited_pool_serves_the_pods_that_cost_more_in_the_next_pool() {
+    let small = ["s", "t"].map(|name| pod(name, requests(2, 1, 1)));
+    let large = ["l", "m"].map(|name| pod(name, requests(30, 1, 1)));
+    let plan = planned_in_two_pools(2, small.into_iter().chain(large));
+    assert_eq!((served_by(&plan, "first"), served_by(&plan, "second")), (names_of("lm"), names_of("st")));
+    assert_eq!((plan.cost, plan.bound), (usd("5.00"), usd("5.00")), "the other way round, it costs 7.00");
+}
+
+#[test]
+fn a_pod_with_no_other_pool_gets_the_room_of_a_pod_that_has_one() {
+    let mut bound_to_a = pod("l", requests(30, 1, 1));
+    bound_to_a.spec.node_selector.insert("topology.kubernetes.io/zone".into(), "a".into());
+    let plan = planned_in_two_pools(1, [bound_to_a, pod("s", requests(2, 1, 1))]);
+    assert_eq!(plan.unplaced, []);
+    assert_eq!((served_by(&plan, "first"), served_by(&plan, "second")), (names_of("l"), names_of("s")));
+}
+
+#[test]
+fn a_limited_pool_serves_as_many_pods_as_it_can_even_if_fewer_would_save_more() {
+    let two = ["s", "t"].map(|name| pod(name, requests(2, 1, 1)));
+    let plan = planned_in_two_pools(2, two.into_iter().chain([pod("d", requests(2, 1, 2))]));
+    assert_eq!((served_by(&plan, "first"), served_by(&plan, "second")), (names_of("st"), names_of("d")));
+    assert_eq!(plan.cost, usd("11.00"));
+}
+
+/// Returns each letter as a name.
+fn names_of(letters: &str) -> Vec<String> {
+    letters.chars().map(String::from).collect()
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Sticky places: pods keep the place of an earlier plan, a reservation or a nomination.
 
 use crate::plan::pending::Settled;
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::iter;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -12,6 +14,7 @@ use crate::model::plan::{Target, UnplacedPod, UnplacedReason};
 use crate::model::{ClaimName, Pod, PodKey, PodPhase, Snapshot};
 use crate::plan::pending::PendingPod;
 use crate::plan::pending::collect::not_yet_tried;
+use crate::plan::place::spread_hosts::Hosts;
 use crate::rules;
 use crate::rules::colocation::Colocation;
 use crate::supply::rooms::{Room, Rooms};
@@ -23,14 +26,16 @@ const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 const LATE: SignedDuration = SignedDuration::from_mins(6);
 
 /// Keeps each pod at the place of an earlier plan if it still fits, higher priorities first. Pods for which the scheduler
-/// preempts other pods are left alone. Pods in `unsettled` are planned again. Late pods get room on retiring nodes.
-pub(crate) fn settle<'a>(
+/// preempts other pods are left alone. Pods in `unsettled` are planned again. Late pods get room on retiring nodes. `hosts` returns
+/// the existing nodes and is called only if needed.
+pub(crate) fn settle<'a, 'h>(
     mut pending: Vec<PendingPod<'a>>,
     snapshot: &Snapshot,
     rooms: &mut Rooms<'_>,
     colocation: &Colocation<'_>,
     now: Timestamp,
     unsettled: &BTreeSet<PodKey>,
+    hosts: impl FnOnce() -> Hosts<'h>,
 ) -> Settled<'a> {
     pending.sort_by_key(|want| (Reverse(want.pod.priority), &want.pod.key));
     let mut settled = Settled::default();
@@ -53,16 +58,18 @@ pub(crate) fn settle<'a>(
             }
         }
     }
+    let mut left = Vec::new();
     for want in open {
         let nominated = want.pod.nominated_node.as_deref().and_then(|node| rooms.of_node(node));
         let planned = want.planned_at.and_then(|target| rooms.of_target(target));
         let reserved = want.pod.reserved_for.iter().rev().map(|claim| rooms.of_target(&claim.0));
-        let home = [planned, nominated]
+        let homes: Vec<usize> = [planned, nominated]
             .into_iter()
             .chain(reserved)
             .flatten()
             .filter(|_| !unsettled.contains(&want.pod.key))
-            .find(|at| holds(&rooms.all[*at], want.pod, colocation));
+            .collect();
+        let home = homes.iter().copied().find(|at| holds(&rooms.all[*at], want.pod, colocation));
         let is_late = is_late(&want, now) && !unsettled.contains(&want.pod.key);
         let opened = |at: usize| rooms.all[at].claim().is_none_or(|claim| is_open(snapshot, claim));
         let home = if is_late && !home.is_some_and(opened) {
@@ -73,7 +80,12 @@ pub(crate) fn settle<'a>(
         if let Some(at) = home {
             rooms.take(at, &want.pod.spec.requests, colocation.of(&want.pod.key));
             settled.placed.push((at, want.pod));
-        } else if want.sticky_only {
+        } else {
+            left.push((want, homes));
+        }
+    }
+    for want in keep_on_full_hosts(left, &mut settled, rooms, colocation, hosts) {
+        if want.sticky_only {
             settled.unplaced.push(UnplacedPod {
                 pod: want.pod.key.clone(),
                 reason: UnplacedReason::NotYetTried,
@@ -84,6 +96,34 @@ pub(crate) fn settle<'a>(
         }
     }
     settled
+}
+
+/// Keeps pods at an earlier place that their topology spread over nodes allows only because nothing more could be bought for them:
+/// then the least count is that of the existing nodes. Returns the other pods.
+fn keep_on_full_hosts<'a, 'h>(
+    mut left: Vec<(PendingPod<'a>, Vec<usize>)>,
+    settled: &mut Settled<'a>,
+    rooms: &mut Rooms<'_>,
+    colocation: &Colocation<'_>,
+    hosts: impl FnOnce() -> Hosts<'h>,
+) -> Vec<PendingPod<'a>> {
+    let is_concerned =
+        |(want, homes): &(PendingPod<'_>, Vec<usize>)| !homes.is_empty() && colocation.of(&want.pod.key) > 0;
+    if !colocation.spreads.is_empty() && left.iter().any(is_concerned) {
+        let mut hosts = hosts();
+        let mut raised = Cow::Borrowed(colocation);
+        while let Some(least) = hosts.raised(&raised, rooms, iter::empty(), &[]) {
+            raised.to_mut().set_least(least);
+            left.retain(|(want, homes)| {
+                let home = homes.iter().copied().find(|at| holds(&rooms.all[*at], want.pod, &raised));
+                let Some(at) = home else { return true };
+                rooms.take(at, &want.pod.spec.requests, colocation.of(&want.pod.key));
+                settled.placed.push((at, want.pod));
+                false
+            });
+        }
+    }
+    left.into_iter().map(|(want, _)| want).collect()
 }
 
 /// Returns whether a pod has waited longer than buying a node for it usually takes. Pods of gangs wait for each other.

@@ -2,8 +2,8 @@
 //!
 //! A node may hold `maxSkew` pods more than the node with the fewest. A node that can still join counts as well, with only the
 //! pods that DaemonSets put on it. So in most clusters the least count is zero. It is higher only if the constraint counts
-//! DaemonSet pods, or if no node that it includes can be bought. If a constraint includes only one node, that node always has the
-//! fewest, however many pods come.
+//! DaemonSet pods, if no node that it includes can be bought, or if limits leave pods without a new node. If a constraint includes
+//! only one node, that node always has the fewest, however many pods come.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,6 +37,8 @@ pub(crate) struct HostSpread<'a> {
 pub(crate) struct Host<'s> {
     /// The value of `kubernetes.io/hostname`.
     pub name: &'s str,
+    /// The index of its room, if pods may use it.
+    pub room: Option<usize>,
     pub labels: &'s BTreeMap<String, String>,
     pub taints: &'s [Taint],
     pub present: Present,
@@ -127,9 +129,9 @@ impl<'a> HostSpread<'a> {
 
     /// Computes the least count over new nodes, which start with one of `residents`, and existing nodes. `hosts` returns the
     /// existing nodes and is called only if needed.
-    pub fn find_least<'t, 'h: 't>(
+    pub fn find_least<'b, 't, 'h: 't>(
         &self,
-        to_buy: impl Iterator<Item = HostToBuy<'t>> + Clone,
+        to_buy: impl Iterator<Item = HostToBuy<'b>> + Clone,
         residents: &[Present],
         hosts: impl Fn() -> &'t [Host<'h>],
     ) -> u64 {

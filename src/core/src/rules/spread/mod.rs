@@ -7,7 +7,7 @@
 //! | file | what it decides | who asks |
 //! |---|---|---|
 //! | `constraint` | which pods and nodes a constraint counts | every file below |
-//! | `hosts` | constraints over nodes: how many pods a node may hold, and how many are on the node with the fewest | `rules::colocation`, `plan::place::spread_hosts` |
+//! | `hosts` | constraints over nodes: how many pods a node may hold, and how many are on the node with the fewest | `rules::colocation`, `plan::place::spread_hosts`, `plan::pack` |
 //! | `tallies` | constraints over nodes, as resources that the solver counts | `plan::pack` |
 //! | `domains` | constraints over zones and other labels: whether a domain may get one more pod | `plan::place::topology`; `plan::place::preferences` for `ScheduleAnyway` |
 //! | `audit` | constraints of a finished plan, counted again | `plan::audit` |

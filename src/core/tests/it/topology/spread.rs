@@ -1,4 +1,6 @@
-//! Tests of topology spread over zones.
+//! Tests of topology spread over zones, and over nodes once nothing more can be bought.
+
+use poolwright_core::plan::Target;
 
 use super::*;
 
@@ -196,24 +198,79 @@ fn min_domains_are_named_where_they_alone_keep_a_pod_waiting() {
 #[test]
 fn min_domains_of_a_spread_over_nodes_are_named_beside_the_limit_that_allows_no_more_nodes() {
     let left = |min_domains: Option<u32>| {
-        let mut full = pool("cpu");
-        full.limits.nodes = Some(0);
-        let nodes = [node_in("m", "a", 4), node_in("n", "b", 4)];
         let pods = ["p", "q", "r"].map(|name| {
-            let mut pod = app(name, "web");
-            pod.spec.spreads = vec![spread("kubernetes.io/hostname", 1, "web")];
+            let mut pod = over_nodes(name);
             pod.spec.spreads[0].min_domains = min_domains;
             pod
         });
-        planned(&with(with(cluster(three_zones(), [full]), nodes), pods)).unplaced[0].message.clone()
+        let unplaced = planned(&with(two_nodes_and_at_most(0), pods)).unplaced;
+        unplaced.into_iter().map(|left| left.message).collect::<Vec<String>>()
     };
-    let said = left(Some(3));
+    let said = left(Some(3)).concat();
     assert!(said.starts_with("limit nodes = 0 of pool `cpu`"), "{said}");
     assert!(
         said.ends_with("node `m` has room for it, but its topology spread over nodes allows no more there while fewer than 3 nodes exist (minDomains); lower minDomains"),
         "{said}"
     );
-    for none in [None, Some(2)] {
-        assert!(!left(none).contains("minDomains"), "{}", left(none));
+    for enough in [None, Some(2)] {
+        assert_eq!(left(enough), Vec::<String>::new(), "one node takes a second pod");
     }
+}
+
+/// Returns a cluster with two nodes for four pods each, and a pool that may buy this many nodes.
+fn two_nodes_and_at_most(nodes: u64) -> Snapshot {
+    let mut limited = pool("cpu");
+    limited.limits.nodes = Some(nodes);
+    with(cluster(three_zones(), [limited]), [node_in("m", "a", 4), node_in("n", "b", 4)])
+}
+
+fn over_nodes(name: &str) -> Pod {
+    let mut pod = app(name, "web");
+    pod.spec.spreads = vec![spread("kubernetes.io/hostname", 1, "web")];
+    pod
+}
+
+/// Returns the number of planned pods on each existing and each new node, the largest first.
+fn on_each_node(plan: &Plan) -> Vec<usize> {
+    let mut existing: BTreeMap<&Target, usize> = BTreeMap::new();
+    for placement in &plan.placements {
+        *existing.entry(&placement.target).or_default() += 1;
+    }
+    let new = plan.claims.iter().map(|claim| claim.planned_pods.len());
+    let mut counts: Vec<usize> = existing.into_values().chain(new).collect();
+    counts.sort_unstable_by(|a, b| b.cmp(a));
+    counts
+}
+
+#[test]
+fn pods_spread_over_nodes_fill_those_that_are_there_evenly_once_a_limit_lets_no_more_be_bought() {
+    let plan = |nodes: u64, names: &[&str]| {
+        planned(&with(two_nodes_and_at_most(nodes), names.iter().map(|name| over_nodes(name))))
+    };
+    let existing = plan(0, &["p", "q", "r", "s", "t"]);
+    assert_eq!((on_each_node(&existing), existing.unplaced.len()), (vec![3, 2], 0));
+    // The new node counts too, and has room for two pods.
+    let with_new = plan(1, &["p", "q", "r", "s", "t", "u", "v"]);
+    assert_eq!((on_each_node(&with_new), with_new.claims.len()), (vec![3, 2, 2], 1));
+    assert_eq!(with_new.unplaced, []);
+    let enough = plan(3, &["p", "q", "r"]);
+    assert_eq!(on_each_node(&enough), [1, 1, 1], "a node that can be bought would be empty");
+}
+
+#[test]
+fn pods_that_fill_nodes_evenly_keep_their_places_in_the_next_plan() {
+    let snapshot = with(two_nodes_and_at_most(0), ["p", "q", "r", "s", "t"].map(over_nodes));
+    let first = planned(&snapshot);
+    assert_eq!(first.nominations.len(), 5);
+    let again = planned(&carried_out(&snapshot, &first, 1));
+    assert_eq!(again.nominations, first.nominations);
+}
+
+#[test]
+fn a_zone_where_a_limit_lets_nothing_be_bought_holds_no_pod_back() {
+    let pods = ["p", "q", "r"].map(|name| spreading(app(name, "web"), 1));
+    let snapshot = with(two_nodes_and_at_most(0), pods);
+    let plan = planned(&snapshot);
+    assert_eq!(plan.unplaced, []);
+    assert_eq!(on_each_node(&plan), [2, 1], "zone c has no node, so it is no domain");
 }

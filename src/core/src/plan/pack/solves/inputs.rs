@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::model::PlanOptions;
 use crate::plan::pack::classes::PodClasses;
 use crate::plan::pack::horizon::Horizons;
+use crate::plan::place::spread_hosts::Hosts;
 use crate::rules::colocation::Colocation;
 use crate::supply::offerings::{Admissions, Supply};
 
@@ -13,6 +14,8 @@ pub(crate) struct SolveInputs<'s, 'a> {
     pub admissions: &'s Admissions,
     pub classes: &'s PodClasses<'a>,
     pub colocation: &'s Colocation<'a>,
+    /// Returns the existing nodes and claims.
+    pub hosts: &'s dyn Fn() -> Hosts<'s>,
     pub horizons: &'s Horizons,
     pub options: &'s PlanOptions,
     /// Offerings that leave no choice within the limits, as indices of the pool and of the offering.
@@ -28,10 +31,4 @@ pub(crate) struct ExistingNodes {
     pub homes: Vec<Vec<u32>>,
     /// The rooms that fit each participating class and whose use costs money, ascending. They are not in `nodes`.
     pub at_a_cost: Vec<Vec<usize>>,
-}
-
-/// The candidates of each step for each class.
-pub(crate) struct Steps<'s> {
-    pub count: usize,
-    pub admitted: &'s dyn Fn(usize, usize) -> Vec<usize>,
 }

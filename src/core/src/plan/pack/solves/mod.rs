@@ -1,19 +1,21 @@
-//! Solver calls, one for each tier of pools from the highest weight down, then one for offerings with unknown prices.
-//!
-//! A pod is offered only the pools with the highest weight that fit it. Pods that limits leave unplaced go on to the next tier.
-//! Every solution is verified before it is used.
+//! Solver calls, one for each tier of pools from the highest weight down, then one for offerings with unknown prices. Every solution
+//! is verified before it is used.
 
 pub(crate) mod candidates;
 pub(crate) mod columns;
+pub(crate) mod even;
 pub(crate) mod existing;
 pub(crate) mod flexible;
 pub(crate) mod inputs;
 pub(crate) mod naive;
 pub(crate) mod problem;
+pub(crate) mod tiers;
+pub(crate) mod worth;
 
 pub(crate) use crate::plan::pack::solves::inputs::SolveInputs;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::rc::Rc;
+use std::mem;
 use std::sync::Arc;
 
 use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
@@ -26,10 +28,11 @@ use crate::plan::pack::layout;
 use crate::plan::pack::room_lives::RoomLife;
 use crate::plan::pack::solves::candidates::{Choice, Fits, NodeCandidate, candidates};
 use crate::plan::pack::solves::columns::{Columns, Source, Sources};
-use crate::plan::pack::solves::inputs::{ExistingNodes, Steps};
+use crate::plan::pack::solves::inputs::ExistingNodes;
+use crate::plan::pack::solves::tiers::Tiers;
 use crate::plan::place::topology::Assigned;
 use crate::rules;
-use crate::rules::colocation::{Present, join};
+use crate::rules::colocation::{Colocation, Present, join};
 use crate::rules::gpus::{GpuForm, GpuNeed};
 use crate::supply::limits::Limits;
 use crate::supply::offerings::{Availability, PoolOffering};
@@ -84,6 +87,8 @@ pub(crate) struct Packing<'a> {
     pub steps: usize,
     /// The cost of the room whose use costs money.
     pub room_cost: UsdPerHour,
+    /// The least count of each spread constraint over nodes, if it has risen because nothing more can be bought.
+    pub least: Option<Vec<u64>>,
     pub refused: Vec<String>,
     pub stopped_early: bool,
     pub solves: Vec<Solve>,
@@ -125,103 +130,38 @@ pub(crate) fn run<'a>(
     limits: &mut Limits,
     stop: &mut dyn StopSignal,
 ) -> Packing<'a> {
-    let SolveInputs { supply, classes, .. } = *inputs;
     let priced = candidates(inputs, limits, Availability::weighed);
-    let unpriced = candidates(inputs, limits, |availability| match availability {
+    let nominal = candidates(inputs, limits, |availability| match availability {
         Availability::Unpriced => Some(NOMINAL),
         _ => None,
     });
-    let fits = Fits::new(supply, classes);
-    let holding = fits.holding(&priced, inputs);
-    // The tiers of each class, as signatures and weights of pools. The first tiers have all preferences, the last ones have none.
-    let tiers: Vec<Vec<(usize, u32)>> = holding
-        .iter()
-        .map(|asked| {
-            let of_signature = |(signature, candidates): &(usize, Rc<[usize]>)| {
-                // Candidates with the highest weight come first. Reclaimed offerings do not make a pool preferred, unless there
-                // are no other offerings.
-                let of = |with_reclaimed: bool| {
-                    let some = candidates
-                        .iter()
-                        .map(|at| &priced[*at])
-                        .filter(|one| with_reclaimed || !one.is_reclaimed);
-                    some.map(|candidate| candidate.weight).collect::<Vec<u32>>()
-                };
-                let mut weights = of(false);
-                // Reclaimed offerings of pools with lower weight come after all other offerings.
-                let lightest = weights.last().copied();
-                weights
-                    .extend(of(true).into_iter().filter(|weight| lightest.is_none_or(|last| *weight < last)));
-                weights.dedup();
-                let signature = *signature;
-                weights.into_iter().map(move |weight| (signature, weight))
-            };
-            asked.iter().flat_map(of_signature).collect()
-        })
-        .collect();
-    let before = inputs.options.baselines.then(|| limits.clone());
-    let admitted = |round: usize, class: usize| -> Vec<usize> {
-        let Some((signature, weight)) = tiers[class].get(round) else { return Vec::new() };
-        let asked = holding[class].iter().find(|(asked, _)| asked == signature);
-        let homes = asked.map_or(&[][..], |(_, candidates)| candidates);
-        let now = |at: &usize| {
-            let candidate = &priced[*at];
-            candidate.weight == *weight || (candidate.is_reclaimed && candidate.weight > *weight)
-        };
-        homes.iter().copied().filter(now).collect()
-    };
-    let mut run = Run {
-        inputs,
-        rooms,
-        lives,
-        limits,
-        room_admits: Vec::new(),
-        queues: classes.classes.iter().map(|class| class.pods.iter().copied().collect()).collect(),
-        outcome: Packing {
-            limit: vec![None; classes.classes.len()],
-            commitments: inputs
-                .options
-                .commitments
-                .iter()
-                .map(|terms| CommitmentUse {
-                    name: terms.name.clone(),
-                    left: terms.left,
-                    used: UsdPerHour::ZERO,
-                })
-                .collect(),
-            ..Packing::default()
-        },
-    };
-    run.admit_rooms();
-    run.instances_that_are_there();
-    let rounds = tiers.iter().map(Vec::len).max().unwrap_or(0).max(1);
-    for round in 0..rounds {
-        // In the first round, every pod may use existing nodes. In later rounds, only pods with another tier take part.
-        let takes_part = |class: usize| round == 0 || tiers[class].len() > round;
-        if !run.tier(&priced, takes_part, |class| admitted(round, class), true, stop) {
-            return run.outcome;
+    let fits = Fits::new(inputs.supply, inputs.classes);
+    let tiers = Tiers::new(&priced, fits.holding(&priced, inputs));
+    let unpriced = (!nominal.is_empty()).then(|| Tiers::new(&nominal, fits.holding(&nominal, inputs)));
+    let before = limits.clone();
+    let start = (tiers.rounds() > 1).then(|| (rooms.clone(), lives.clone()));
+    let mut run = Run::new(inputs, rooms, lives, limits);
+    if !run.pass(&tiers, unpriced.as_ref(), false, stop) {
+        return run.outcome;
+    }
+    if run.contested
+        && !stop.should_stop()
+        && let Some((mut rooms, lives)) = start
+    {
+        let mut limits = before.clone();
+        let mut other = Run::new(inputs, &mut rooms, lives, &mut limits);
+        if other.pass(&tiers, unpriced.as_ref(), true, stop) && other.rank() < run.rank() {
+            mem::swap(run.rooms, other.rooms);
+            mem::swap(run.limits, other.limits);
+            (run.lives, run.queues, run.outcome) = (other.lives, other.queues, other.outcome);
         }
     }
-    if !unpriced.is_empty() {
-        let holding = fits.holding(&unpriced, inputs);
-        // The own signature of a class comes last.
-        let admitted =
-            |class: usize| holding[class].last().map_or_else(Vec::new, |(_, candidates)| candidates.to_vec());
-        if !run.tier(&unpriced, |_| true, admitted, false, stop) {
-            return run.outcome;
-        }
+    if !run.fill_evenly(stop) {
+        return run.outcome;
     }
-    let known = |node: &&NewNode<'_>| node.offer.availability.price().is_some();
-    let on_new = run.outcome.new.iter().filter(known).flat_map(|node| node.content.keys().copied());
-    for class in on_new.collect::<BTreeSet<usize>>() {
-        let weights: BTreeSet<u32> = tiers[class].iter().map(|(_, weight)| *weight).collect();
-        let loses = !classes.classes[class].loss.is_zero();
-        let is_risky = |at: &usize| priced[*at].is_reclaimed || (loses && priced[*at].interruptions > 0);
-        run.outcome.by_weight |= weights.len() > 1;
-        run.outcome.by_risk |= holding[class].iter().any(|(_, homes)| homes.iter().any(is_risky));
-    }
-    if let Some(before) = before {
-        run.baselines(&priced, &Steps { count: rounds, admitted: &admitted }, before);
+    run.note_rules(&tiers);
+    if inputs.options.baselines {
+        run.baselines(&tiers, before);
     }
     run.outcome.left = run.queues.into_iter().map(Vec::from).collect();
     run.outcome
@@ -229,6 +169,8 @@ pub(crate) fn run<'a>(
 
 struct Run<'r, 's, 'a, 'n> {
     inputs: &'r SolveInputs<'s, 'a>,
+    /// The rules about pods on one node. Least counts of spread constraints may rise at the end.
+    colocation: Cow<'r, Colocation<'a>>,
     rooms: &'r mut Rooms<'n>,
     /// The rooms whose use costs money, with their ends.
     lives: Vec<Option<RoomLife>>,
@@ -237,10 +179,93 @@ struct Run<'r, 's, 'a, 'n> {
     room_admits: Vec<BitSet>,
     /// Pods not placed yet, by class.
     queues: Vec<VecDeque<&'a Pod>>,
+    /// The value of a pod, by class, if a limit leaves some out; empty if all are worth the same.
+    worth: Vec<u64>,
+    /// The pods that each round placed, by class.
+    served: Vec<Vec<usize>>,
+    /// Whether another choice of the pods that a round serves might be better.
+    contested: bool,
     outcome: Packing<'a>,
 }
 
+impl<'r, 's, 'a, 'n> Run<'r, 's, 'a, 'n> {
+    fn new(
+        inputs: &'r SolveInputs<'s, 'a>,
+        rooms: &'r mut Rooms<'n>,
+        lives: Vec<Option<RoomLife>>,
+        limits: &'r mut Limits,
+    ) -> Self {
+        let classes = &inputs.classes.classes;
+        let commitments = inputs.options.commitments.iter().map(|terms| CommitmentUse {
+            name: terms.name.clone(),
+            left: terms.left,
+            used: UsdPerHour::ZERO,
+        });
+        Self {
+            inputs,
+            colocation: Cow::Borrowed(inputs.colocation),
+            rooms,
+            lives,
+            limits,
+            room_admits: Vec::new(),
+            queues: classes.iter().map(|class| class.pods.iter().copied().collect()).collect(),
+            worth: Vec::new(),
+            served: Vec::new(),
+            contested: false,
+            outcome: Packing {
+                limit: vec![None; classes.len()],
+                commitments: commitments.collect(),
+                ..Packing::default()
+            },
+        }
+    }
+}
+
 impl Run<'_, '_, '_, '_> {
+    /// Solves all tiers. If it `weighs`, pods that a limit leaves out are chosen by what their next choices cost. Returns false if a
+    /// solution failed verification.
+    fn pass(
+        &mut self,
+        tiers: &Tiers<'_>,
+        unpriced: Option<&Tiers<'_>>,
+        weighs: bool,
+        stop: &mut dyn StopSignal,
+    ) -> bool {
+        self.admit_rooms();
+        self.instances_that_are_there();
+        for round in 0..tiers.rounds() {
+            if weighs {
+                self.worth = self.worth(tiers, round);
+            }
+            let before: Vec<usize> = self.queues.iter().map(VecDeque::len).collect();
+            let takes_part = |class: usize| tiers.takes_part(class, round);
+            let admitted = |class: usize| tiers.admitted(class, round);
+            if !self.tier(tiers.candidates, takes_part, admitted, true, stop) {
+                return false;
+            }
+            let served: Vec<usize> =
+                before.iter().zip(&self.queues).map(|(before, left)| before - left.len()).collect();
+            self.contested |= self.is_contested(tiers, round, &served);
+            self.served.push(served);
+        }
+        self.worth.clear();
+        let Some(unpriced) = unpriced else { return true };
+        let admitted = |class: usize| unpriced.without_preferences(class);
+        self.tier(unpriced.candidates, |_| true, admitted, false, stop)
+    }
+
+    /// Notes by which rules the plan may cost more than another.
+    fn note_rules(&mut self, tiers: &Tiers<'_>) {
+        let known = |node: &&NewNode<'_>| node.offer.availability.price().is_some();
+        let on_new = self.outcome.new.iter().filter(known).flat_map(|node| node.content.keys().copied());
+        for class in on_new.collect::<BTreeSet<usize>>() {
+            let loses = !self.inputs.classes.classes[class].loss.is_zero();
+            let is_risky = |one: &NodeCandidate| one.is_reclaimed || (loses && one.interruptions > 0);
+            self.outcome.by_weight |= tiers.differ_in_weight(class);
+            self.outcome.by_risk |= tiers.any_home(class, is_risky);
+        }
+    }
+
     fn admit_rooms(&mut self) {
         let signatures = &self.inputs.classes.signatures;
         let admits = |room: &Arc<crate::supply::rooms::Room<'_>>| {
@@ -272,7 +297,7 @@ impl Run<'_, '_, '_, '_> {
             for at in 0..self.rooms.all.len() {
                 while self.room_admits[at].contains(wanted.signature)
                     && wanted.spec.requests.fits(&self.rooms.all[at].free)
-                    && self.inputs.colocation.admits_one(wanted.profile, &self.rooms.all[at].present)
+                    && self.colocation.admits_one(wanted.profile, &self.rooms.all[at].present)
                     && let Some(pod) = self.queues[class].pop_front()
                 {
                     self.outcome.on_rooms.push((at, pod));
@@ -399,7 +424,7 @@ impl Run<'_, '_, '_, '_> {
                 && self.room_admits[*room].contains(class.signature)
                 && rules::is_host(class.spec, &self.rooms.all[*room].labels)
                 && class.on_whole().fits(&self.rooms.all[*room].free)
-                && self.inputs.colocation.admits(class.profile, &self.rooms.all[*room].present)
+                && self.colocation.admits(class.profile, &self.rooms.all[*room].present)
         })
     }
 
@@ -412,7 +437,7 @@ impl Run<'_, '_, '_, '_> {
                 && !node.leaves_choice
                 && self.inputs.admissions.admits(node.pool, class.signature, node.offer.offering)
                 && class.requests.fits(&node.free)
-                && self.inputs.colocation.admits(class.profile, &node.present)
+                && self.colocation.admits(class.profile, &node.present)
         })
     }
 

@@ -10,9 +10,9 @@ use poolwright_solver::problem::risk;
 use crate::model::Pod;
 use crate::model::plan::{Baseline, Baselines, CommitmentUse};
 use crate::plan::pack::solves::Run;
-use crate::plan::pack::solves::candidates::NodeCandidate;
 use crate::plan::pack::solves::columns::{Columns, Source, Sources};
-use crate::plan::pack::solves::inputs::{ExistingNodes, Steps};
+use crate::plan::pack::solves::inputs::ExistingNodes;
+use crate::plan::pack::solves::tiers::Tiers;
 use crate::supply::limits::Limits;
 
 /// The state in which the plan began.
@@ -24,7 +24,7 @@ struct Start<'a> {
 
 impl<'a> Run<'_, '_, 'a, '_> {
     /// Computes the baselines for the pods on new nodes with known prices. `limits` are those before the plan.
-    pub(crate) fn baselines(&mut self, priced: &[NodeCandidate], steps: &Steps<'_>, limits: Limits) {
+    pub(crate) fn baselines(&mut self, tiers: &Tiers<'_>, limits: Limits) {
         let mut bought: BTreeMap<usize, usize> = BTreeMap::new();
         for node in self.outcome.new.iter().filter(|node| node.offer.availability.price().is_some()) {
             for (class, count) in &node.content {
@@ -47,29 +47,24 @@ impl<'a> Run<'_, '_, 'a, '_> {
         let commitments = std::mem::take(&mut self.outcome.commitments);
         let limits = std::mem::take(self.limits);
         self.outcome.baselines = Baselines {
-            one_pod_per_node: self.baseline(priced, steps, &start, false),
-            first_fit: self.baseline(priced, steps, &start, true),
+            one_pod_per_node: self.baseline(tiers, &start, false),
+            first_fit: self.baseline(tiers, &start, true),
         };
         (self.queues, self.outcome.commitments, *self.limits) = (queues, commitments, limits);
     }
 
     /// Computes one baseline from its start: first fit if it `packs`, else one pod per node.
-    fn baseline(
-        &mut self,
-        priced: &[NodeCandidate],
-        steps: &Steps<'_>,
-        start: &Start<'a>,
-        packs: bool,
-    ) -> Baseline {
+    fn baseline(&mut self, tiers: &Tiers<'_>, start: &Start<'a>, packs: bool) -> Baseline {
+        let priced = tiers.candidates;
         self.queues.clone_from(&start.queues);
         self.outcome.commitments.clone_from(&start.commitments);
         *self.limits = start.limits.clone();
         let mut sum = Baseline::default();
         let mut over_time = self.outcome.room_cost;
-        for step in 0..steps.count {
+        for round in 0..tiers.rounds() {
             let (classes, homes): (Vec<usize>, Vec<Vec<usize>>) = (0..self.queues.len())
                 .filter(|class| !self.queues[*class].is_empty())
-                .map(|class| (class, (steps.admitted)(step, class)))
+                .map(|class| (class, tiers.admitted(class, round)))
                 .filter(|(_, homes)| !homes.is_empty())
                 .unzip();
             let sources: Vec<Sources<'_>> =

@@ -68,7 +68,7 @@ impl Run<'_, '_, '_, '_> {
     ) -> Problem {
         let ExistingNodes { nodes, homes: homes_there, .. } = there;
         let all = &self.inputs.classes.classes;
-        let colocation = self.inputs.colocation;
+        let colocation = &*self.colocation;
         let sharing = self.inputs.options.sharing;
         let mut names: BTreeSet<ResourceName> = BTreeSet::new();
         for class in classes {
@@ -112,6 +112,7 @@ impl Run<'_, '_, '_, '_> {
                     ),
                     count: self.queues[*class].len() as u32,
                     priority: all[*class].priority,
+                    value: self.worth.get(*class).copied().unwrap_or(0),
                     max_per_node: colocation.most(all[*class].profile),
                     ports: colocation.ports(all[*class].profile),
                     candidates: homes.clone(),
@@ -192,7 +193,7 @@ impl Run<'_, '_, '_, '_> {
 
     /// Returns the pairs of classes whose pods must not share a node.
     fn conflicts(&self, classes: &[usize]) -> Vec<(u32, u32)> {
-        let colocation = self.inputs.colocation;
+        let colocation = &*self.colocation;
         // There are few profiles but many classes, so each pair of profiles is checked once.
         let mut profiles: BTreeMap<usize, usize> = BTreeMap::new();
         let mut careful: Vec<(u32, usize)> = Vec::new();

@@ -138,7 +138,7 @@ impl<'s, 'a> PriceEstimates<'s, 'a> {
 const MILLION: u128 = 1_000_000;
 
 /// Returns the part of a capacity that requests use, by the resource that they use most, in millionths.
-fn share(requests: &ResourceList, capacity: &ResourceList) -> u128 {
+pub(crate) fn share(requests: &ResourceList, capacity: &ResourceList) -> u128 {
     let of = |(name, amount): (&ResourceName, u64)| {
         u128::from(amount) * MILLION / u128::from(capacity.get(name.as_str()).max(1))
     };

@@ -1,7 +1,7 @@
 //! The inputs for the choice of places, and the lessons from earlier attempts.
 
 use crate::model::plan::PlannedClaim;
-use crate::model::{ObjectKey, PlanOptions, Pod, PodKey, Snapshot};
+use crate::model::{ObjectKey, Operator, PlanOptions, Pod, PodKey, Requirement, Snapshot};
 use crate::plan::groups::IncompleteGang;
 use crate::plan::left_by::LeftBy;
 use crate::plan::pending::PendingPod;
@@ -20,6 +20,9 @@ pub(crate) struct Lessons {
     pub bans: BTreeMap<PodKey, BTreeMap<Pin, LeftBy>>,
     /// Domains in which an earlier attempt had new nodes, with their topology key. They exist even if no pod is pinned to them.
     pub opened: BTreeSet<(String, String)>,
+    /// Domains that pods were pinned to and in which nothing could be bought, with their topology key. Without nodes, they do not
+    /// exist for spread constraints.
+    pub closed: BTreeSet<(String, String)>,
     /// Pods that cannot keep their earlier place.
     pub unsettled: BTreeSet<PodKey>,
     /// Pods for which no attempt could keep the rules, with the reason.
@@ -37,17 +40,46 @@ impl Lessons {
     /// Adds the domains of a plan's new nodes. Returns whether any domain is new.
     pub fn open(&mut self, relations: &Relations<'_>, snapshot: &Snapshot, claims: &[PlannedClaim]) -> bool {
         let before = self.opened.len();
-        for claim in claims {
-            let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class) else { continue };
-            let Some(offering) = catalogue.offering(claim.offering()) else { continue };
-            let decided = catalogue.node_labels(offering);
-            for key in &relations.keys {
-                let value = decided.get(*key).or_else(|| claim.labels.get(*key));
-                self.opened.extend(value.map(|value| ((*key).to_owned(), value.clone())));
-            }
-        }
+        self.opened.extend(domains(relations, snapshot, claims));
         self.opened.len() > before
     }
+
+    /// Closes the domains that pods were pinned to in vain, except those in which the plan has new nodes.
+    pub fn close<'p>(
+        &mut self,
+        relations: &Relations<'_>,
+        snapshot: &Snapshot,
+        claims: &[PlannedClaim],
+        pins: impl Iterator<Item = &'p Pin>,
+    ) {
+        let with_nodes = domains(relations, snapshot, claims);
+        for pin in pins {
+            // A pin to several keys says nothing about one of them.
+            if let [Requirement { key, operator: Operator::In(values) }] = pin.as_slice() {
+                let closed = values.iter().map(|value| (key.clone(), value.clone()));
+                self.closed.extend(closed.filter(|domain| !with_nodes.contains(domain)));
+            }
+        }
+    }
+}
+
+/// Returns the domains of a plan's new nodes, with their topology keys.
+fn domains(
+    relations: &Relations<'_>,
+    snapshot: &Snapshot,
+    claims: &[PlannedClaim],
+) -> BTreeSet<(String, String)> {
+    let mut domains = BTreeSet::new();
+    for claim in claims {
+        let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class) else { continue };
+        let Some(offering) = catalogue.offering(claim.offering()) else { continue };
+        let decided = catalogue.node_labels(offering);
+        for key in &relations.keys {
+            let value = decided.get(*key).or_else(|| claim.labels.get(*key));
+            domains.extend(value.map(|value| ((*key).to_owned(), value.clone())));
+        }
+    }
+    domains
 }
 
 /// The inputs for the choice of places.

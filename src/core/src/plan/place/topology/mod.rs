@@ -167,7 +167,8 @@ impl<'s, 'a> Assignment<'s, 'a> {
     }
 
     /// Opens domains for spread constraints: domains where a pod costs not much more than in the cheapest, and domains that an
-    /// earlier attempt used. A domain without nodes where everything is expensive is opened only if needed.
+    /// earlier attempt used. A domain without nodes is opened only if needed where everything is expensive, or where an earlier
+    /// attempt could buy nothing.
     fn open_values(&mut self, pods: &[&'a Pod]) {
         let relations = self.inputs.relations;
         for pod in pods {
@@ -189,10 +190,14 @@ impl<'s, 'a> Assignment<'s, 'a> {
             for (cell, cost) in cells.iter().zip(&costs) {
                 for at in &kind.spreads {
                     let key = relations.spreads[*at].key;
+                    let value = self.layouts[keys].cells[*cell][key];
+                    if self.is_closed(key, value) {
+                        continue;
+                    }
                     // Who spreads over capacity types wants nodes of each, and knows that on-demand costs more.
                     let is_wanted = relations.keys[key] == CAPACITY_TYPE && *cost < u128::MAX;
                     if *cost <= most || is_wanted {
-                        self.tally.open(*at, self.layouts[keys].cells[*cell][key]);
+                        self.tally.open(*at, value);
                     }
                 }
             }
@@ -206,6 +211,16 @@ impl<'s, 'a> Assignment<'s, 'a> {
                 }
             }
         }
+    }
+
+    /// Returns whether an earlier attempt could buy nothing in a domain.
+    fn is_closed(&self, key: usize, value: u32) -> bool {
+        let closed = &self.inputs.lessons.closed;
+        let domain = || {
+            let value = self.places.values[key].get(value as usize)?;
+            Some((self.inputs.relations.keys[key].to_owned(), value.clone()))
+        };
+        !closed.is_empty() && domain().is_some_and(|domain| closed.contains(&domain))
     }
 
     fn run(mut self, mut pods: Vec<&'a Pod>, mut assigned: Assigned<'a>) -> Assigned<'a> {

@@ -1,0 +1,88 @@
+//! Tiers: the choices of each class, in their order. A pod is offered only the pools with the highest weight that fit it, with all
+//! its preferences. Pods that limits leave unplaced go on to their next tier.
+
+use std::rc::Rc;
+
+use crate::plan::pack::solves::candidates::NodeCandidate;
+
+/// The tiers of each class.
+pub(crate) struct Tiers<'c> {
+    pub candidates: &'c [NodeCandidate],
+    /// The candidates that fit each class, for each of its signatures.
+    holding: Vec<Vec<(usize, Rc<[usize]>)>>,
+    /// The tiers of each class, as signatures and weights of pools. The first tiers have all preferences, the last ones have none.
+    tiers: Vec<Vec<(usize, u32)>>,
+}
+
+impl<'c> Tiers<'c> {
+    /// Creates the tiers of classes. `holding` has the candidates that fit each class, for each of its signatures.
+    pub fn new(candidates: &'c [NodeCandidate], holding: Vec<Vec<(usize, Rc<[usize]>)>>) -> Self {
+        let of_signature = |(signature, homes): &(usize, Rc<[usize]>)| {
+            // Candidates with the highest weight come first. Reclaimed offerings do not make a pool preferred, unless there are no
+            // other offerings.
+            let of = |with_reclaimed: bool| {
+                let some = homes.iter().map(|at| &candidates[*at]);
+                let some = some.filter(|one| with_reclaimed || !one.is_reclaimed);
+                some.map(|candidate| candidate.weight).collect::<Vec<u32>>()
+            };
+            let mut weights = of(false);
+            // Reclaimed offerings of pools with lower weight come after all other offerings.
+            let lightest = weights.last().copied();
+            weights.extend(of(true).into_iter().filter(|weight| lightest.is_none_or(|last| *weight < last)));
+            weights.dedup();
+            let signature = *signature;
+            weights.into_iter().map(move |weight| (signature, weight))
+        };
+        let of_class = |asked: &Vec<(usize, Rc<[usize]>)>| -> Vec<(usize, u32)> {
+            asked.iter().flat_map(of_signature).collect()
+        };
+        let tiers = holding.iter().map(of_class).collect();
+        Self { candidates, holding, tiers }
+    }
+
+    /// Returns the number of rounds in which all tiers have their turn; at least one.
+    pub fn rounds(&self) -> usize {
+        self.tiers.iter().map(Vec::len).max().unwrap_or(0).max(1)
+    }
+
+    /// Returns whether a class has a tier in a round.
+    pub fn has(&self, class: usize, round: usize) -> bool {
+        self.tiers[class].len() > round
+    }
+
+    /// Returns whether a class takes part in a round. In the first round, every pod may use existing nodes. In later rounds, only
+    /// pods with another tier take part.
+    pub fn takes_part(&self, class: usize, round: usize) -> bool {
+        round == 0 || self.has(class, round)
+    }
+
+    /// Returns the candidates of a class in a round.
+    pub fn admitted(&self, class: usize, round: usize) -> Vec<usize> {
+        let Some((signature, weight)) = self.tiers[class].get(round) else { return Vec::new() };
+        let asked = self.holding[class].iter().find(|(asked, _)| asked == signature);
+        let homes = asked.map_or(&[][..], |(_, candidates)| candidates);
+        let now = |at: &usize| {
+            let candidate = &self.candidates[*at];
+            candidate.weight == *weight || (candidate.is_reclaimed && candidate.weight > *weight)
+        };
+        homes.iter().copied().filter(now).collect()
+    }
+
+    /// Returns the candidates that fit a class without its preferences.
+    pub fn without_preferences(&self, class: usize) -> Vec<usize> {
+        // The own signature of a class comes last.
+        self.holding[class].last().map_or_else(Vec::new, |(_, candidates)| candidates.to_vec())
+    }
+
+    /// Returns whether the tiers of a class have pools of different weights.
+    pub fn differ_in_weight(&self, class: usize) -> bool {
+        let mut weights = self.tiers[class].iter().map(|(_, weight)| *weight);
+        let first = weights.next();
+        weights.any(|weight| Some(weight) != first)
+    }
+
+    /// Returns whether any candidate that fits a class meets a condition.
+    pub fn any_home(&self, class: usize, is_met: impl Fn(&NodeCandidate) -> bool) -> bool {
+        self.holding[class].iter().any(|(_, homes)| homes.iter().any(|at| is_met(&self.candidates[*at])))
+    }
+}
