@@ -11,7 +11,7 @@ pub(crate) struct Tiers<'c> {
     /// The candidates that fit each class, for each of its signatures.
     holding: Vec<Vec<(usize, Rc<[usize]>)>>,
     /// The tiers of each class, as signatures and weights of pools. The first tiers have all preferences, the last ones have none.
-    tiers: Vec<Vec<(usize, u32)>>,
+    of_classes: Vec<Vec<(usize, u32)>>,
 }
 
 impl<'c> Tiers<'c> {
@@ -36,18 +36,18 @@ impl<'c> Tiers<'c> {
         let of_class = |asked: &Vec<(usize, Rc<[usize]>)>| -> Vec<(usize, u32)> {
             asked.iter().flat_map(of_signature).collect()
         };
-        let tiers = holding.iter().map(of_class).collect();
-        Self { candidates, holding, tiers }
+        let of_classes = holding.iter().map(of_class).collect();
+        Self { candidates, holding, of_classes }
     }
 
     /// Returns the number of rounds in which all tiers have their turn; at least one.
     pub fn rounds(&self) -> usize {
-        self.tiers.iter().map(Vec::len).max().unwrap_or(0).max(1)
+        self.of_classes.iter().map(Vec::len).max().unwrap_or(0).max(1)
     }
 
     /// Returns whether a class has a tier in a round.
     pub fn has(&self, class: usize, round: usize) -> bool {
-        self.tiers[class].len() > round
+        self.of_classes[class].len() > round
     }
 
     /// Returns whether a class takes part in a round. In the first round, every pod may use existing nodes. In later rounds, only
@@ -58,7 +58,7 @@ impl<'c> Tiers<'c> {
 
     /// Returns the candidates of a class in a round.
     pub fn admitted(&self, class: usize, round: usize) -> Vec<usize> {
-        let Some((signature, weight)) = self.tiers[class].get(round) else { return Vec::new() };
+        let Some((signature, weight)) = self.of_classes[class].get(round) else { return Vec::new() };
         let asked = self.holding[class].iter().find(|(asked, _)| asked == signature);
         let homes = asked.map_or(&[][..], |(_, candidates)| candidates);
         let now = |at: &usize| {
@@ -76,7 +76,7 @@ impl<'c> Tiers<'c> {
 
     /// Returns whether the tiers of a class have pools of different weights.
     pub fn differ_in_weight(&self, class: usize) -> bool {
-        let mut weights = self.tiers[class].iter().map(|(_, weight)| *weight);
+        let mut weights = self.of_classes[class].iter().map(|(_, weight)| *weight);
         let first = weights.next();
         weights.any(|weight| Some(weight) != first)
     }
