@@ -87,6 +87,12 @@ pub enum Sabotage {
     EmptyBudgetsUnseen,
     /// It believes that pools with replicas want none.
     ReplicasUnseen,
+    /// It does not see that pods belong to gangs.
+    GangsUnseen,
+    /// It believes that pools leave the cloud no choice (`minValues`).
+    ChoiceUnseen,
+    /// It does not see the reservation.
+    ReservationUnseen,
 }
 
 /// The result of a world.
@@ -177,6 +183,13 @@ impl World {
             record.clone(),
             seed,
         );
+        cloud.choose_freely();
+        if let Some(reservation) = scenario.reservation.clone() {
+            cloud.reserve(reservation);
+        }
+        if scenario.jobs.iter().any(|job| job.gang.is_some()) {
+            server.serve_pod_groups();
+        }
         let dice = Dice::new(seed, "cluster");
         let jobs = scenario.jobs.clone();
         let mut cluster = Cluster::new(server.clone(), cloud.clone(), time, record.clone(), dice, jobs);

@@ -61,6 +61,12 @@ pub async fn serve(
             let names = [("\"nodeSelector\"", "\"noSelector\""), ("\"schedulingGates\"", "\"noGates\"")];
             changed(answer, &names)
         }
+        Sabotage::GangsUnseen if method == Method::GET && path.ends_with("/pods") => {
+            changed(answer, &[("\"schedulingGroup\"", "\"noGroup\"")])
+        }
+        Sabotage::ChoiceUnseen if method == Method::GET && path.ends_with("/nodepools") => {
+            changed(answer, &[("\"minValues\":2", "\"minValues\":1"), ("\"minValues\":3", "\"minValues\":1")])
+        }
         Sabotage::AttachmentsUnseen if method == Method::GET && path.ends_with("/volumeattachments") => {
             changed(answer, &[("\"nodeName\":\"", "\"nodeName\":\"not-")])
         }

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use poolwright_catalog::{Catalogue, ResourceName, builtin};
+use poolwright_catalog::{Catalogue, OfferingId, ResourceName, builtin};
 use poolwright_terms::{CapacityType, labels};
 use serde_json::{Value, json};
 
-use crate::cloud::{NODE_CLASS, NODE_CLASS_KIND, Quotas};
+use crate::cloud::{NODE_CLASS, NODE_CLASS_KIND, Quotas, Reservation};
 use crate::cluster::{JobPlan, NAMESPACE};
 use crate::dice::Dice;
 use crate::malformed::SORTS;
-use crate::work::{with_lives, with_rules};
+use crate::work::{as_gang, pod_spec, too_large_gang, vast, with_lives, with_rules};
 
 /// The instance types: few, so that worlds are quick to play, but of each sort. The price of the last is unknown.
 const TYPES: [&str; 7] = [
@@ -31,6 +31,8 @@ const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-central1"];
 const BUFFER_FROM: &str = "26 20 28 5 *";
 /// The name of the pool with a fixed number of nodes.
 pub(crate) const STATIC_POOL: &str = "fixed";
+/// The name of the pool that some worlds have besides the first.
+const SECOND_POOL: &str = "second";
 /// When buffers have ended, even by a controller's wrong calendar.
 pub(crate) const BUFFER_UNTIL: Duration = Duration::from_mins(40);
 
@@ -90,6 +92,8 @@ pub struct Scenario {
     pub catalogue: Arc<Catalogue>,
     /// The quotas.
     pub quotas: Quotas,
+    /// Instances that are paid for in advance.
+    pub reservation: Option<Reservation>,
     /// The initial objects: node classes and pools.
     pub objects: Vec<Value>,
     /// The future work.
@@ -138,10 +142,84 @@ impl Scenario {
             blows.push((at, Blow::Change { number: blows.len() }));
         }
         blows.sort_by_key(|(at, _)| *at);
-        let (catalogue, objects) = (catalogue(), objects(&mut dice, seed));
+        let (catalogue, mut objects) = (catalogue(), objects(&mut dice, seed));
         let quotas = quotas(&mut Dice::new(seed, "quotas"), &catalogue);
-        Self { catalogue, quotas, objects, jobs, replicas, blows, chaos }
+        let jobs = with_gangs(jobs, &mut objects, seed);
+        let jobs = with_vast(jobs, &mut objects, &mut Dice::new(seed, "vast"));
+        leave_choice(&mut objects, &mut Dice::new(seed, "choices"));
+        let reservation = reservation(&mut Dice::new(seed, "prepaid"), &catalogue, &mut objects);
+        Self { catalogue, quotas, reservation, objects, jobs, replicas, blows, chaos }
     }
+}
+
+/// Returns the pools whose size follows the work.
+fn pools(objects: &mut [Value]) -> impl Iterator<Item = &mut Value> {
+    objects.iter_mut().filter(|object| object["kind"] == "NodePool" && object["spec"]["replicas"].is_null())
+}
+
+/// Makes some Jobs of some worlds gangs, and adds a gang to some that no pool may hold.
+fn with_gangs(jobs: Vec<JobPlan>, objects: &mut [Value], seed: u64) -> Vec<JobPlan> {
+    let has_gangs = Dice::new(seed, "together").per_mille(300);
+    let numbered = (0..).zip(jobs);
+    let mut jobs: Vec<JobPlan> = numbered
+        .map(|(number, job)| if has_gangs { as_gang(job, &mut Dice::nth(seed, "gang", number)) } else { job })
+        .collect();
+    // The GPUs that all pools may have; `None` if one of them has no limit.
+    let gpus: Option<u32> = pools(objects)
+        .map(|pool| pool["spec"]["limits"][ResourceName::NVIDIA_GPU].as_str()?.parse::<u32>().ok())
+        .sum();
+    let mut of_large = Dice::new(seed, "too large");
+    if let Some(gpus) = gpus.filter(|_| of_large.per_mille(400)) {
+        jobs.push(too_large_gang(gpus, &mut of_large));
+    }
+    jobs
+}
+
+/// Adds an object to some worlds that asks for a million pods. Its pools have a limit on nodes then.
+fn with_vast(mut jobs: Vec<JobPlan>, objects: &mut [Value], dice: &mut Dice) -> Vec<JobPlan> {
+    if dice.per_mille(120) {
+        for pool in pools(objects) {
+            pool["spec"]["limits"]["nodes"] = json!("6");
+        }
+        jobs.push(vast(dice));
+    }
+    jobs
+}
+
+/// Lets the cloud choose the type or zone of nodes of some second pools. The first pool takes all work, whatever there is to choose.
+fn leave_choice(objects: &mut [Value], dice: &mut Dice) {
+    let (wanted, of_types) = (dice.per_mille(500), dice.per_mille(600));
+    let (key, least) = if of_types { (labels::INSTANCE_TYPE, 2 + dice.below(2)) } else { (labels::ZONE, 2) };
+    let second = pools(objects).find(|pool| pool["metadata"]["name"] == SECOND_POOL);
+    let Some(spec) = second.filter(|_| wanted).map(|pool| &mut pool["spec"]) else { return };
+    if let Some(all) = spec["template"]["spec"]["requirements"].as_array_mut() {
+        all.push(json!({"key": key, "operator": "Exists", "minValues": least}));
+    }
+    // The cloud may choose the dearest offering each time, so a node that is replaced by a cheaper one would be replaced again.
+    let repair = spec["disruption"]["repair"].take();
+    spec["disruption"] = json!({"consolidationPolicy": "WhenEmpty"});
+    if !repair.is_null() {
+        spec["disruption"]["repair"] = repair;
+    }
+}
+
+/// Draws a reservation of some worlds, and lets all pools use it.
+fn reservation(dice: &mut Dice, catalogue: &Catalogue, objects: &mut [Value]) -> Option<Reservation> {
+    let all = catalogue.offerings().iter().map(|offering| &offering.id);
+    // No on-demand price is known in the last zone.
+    let sold: Vec<&OfferingId> =
+        all.filter(|id| id.capacity_type == CapacityType::OnDemand && id.zone.as_str() != ZONES[2]).collect();
+    let wanted = dice.per_mille(180);
+    let id = (*dice.pick(&sold).filter(|_| wanted)?).clone();
+    let instances = 1 + u32::try_from(dice.below(3)).unwrap_or(0);
+    let ends = dice.between(Duration::from_mins(20), Duration::from_mins(60));
+    for pool in pools(objects) {
+        if let Some(types) = pool["spec"]["template"]["spec"]["requirements"][0]["values"].as_array_mut() {
+            types.push(json!(CapacityType::Reserved.as_str()));
+        }
+    }
+    let offering = OfferingId { capacity_type: CapacityType::Reserved, ..id };
+    Some(Reservation { offering, instances, ends: dice.per_mille(500).then_some(ends) })
 }
 
 /// Draws quotas for some families: one to three machines of the largest type, so that all work can be done in the end.
@@ -167,35 +245,10 @@ fn job(dice: &mut Dice, number: usize) -> JobPlan {
     let gpus = *dice.pick(&[0, 1, 1, 1, 2, 4, 8]).unwrap_or(&1);
     let cpu = *dice.pick(&["500m", "1", "2", "3"]).unwrap_or(&"1");
     let memory = *dice.pick(&["512Mi", "2Gi", "8Gi"]).unwrap_or(&"2Gi");
-    let mut resources = json!({"cpu": cpu, "memory": memory});
-    let mut limits = json!({});
-    if gpus > 0 {
-        resources[ResourceName::NVIDIA_GPU] = json!(gpus.to_string());
-        limits[ResourceName::NVIDIA_GPU] = json!(gpus.to_string());
-    }
-    let container = json!({"name": "work", "image": "work",
-        "resources": {"requests": resources, "limits": limits}});
-    let spec = json!({"restartPolicy": "Never", "containers": [container],
-        "terminationGracePeriodSeconds": 10,
-        "tolerations": [{"key": ResourceName::NVIDIA_GPU, "operator": "Exists"}]});
-    JobPlan {
-        name: format!("job-{number}"),
-        namespace: "default".to_owned(),
-        labels: BTreeMap::new(),
-        arrives: dice.between(Duration::from_secs(1), Duration::from_mins(25)),
-        pods: 1 + u32::try_from(dice.below(if gpus >= 4 { 2 } else { 6 })).unwrap_or(0),
-        spec,
-        length: Some(dice.between(Duration::from_secs(20), Duration::from_mins(10))),
-        declares: None,
-        ran_before: Duration::ZERO,
-        gated: None,
-        protected: false,
-        at_least: None,
-        kept: None,
-        never: false,
-        volume_in: None,
-        is_set: false,
-    }
+    let arrives = dice.between(Duration::from_secs(1), Duration::from_mins(25));
+    let pods = 1 + u32::try_from(dice.below(if gpus >= 4 { 2 } else { 6 })).unwrap_or(0);
+    let length = Some(dice.between(Duration::from_secs(20), Duration::from_mins(10)));
+    JobPlan { length, ..JobPlan::new(format!("job-{number}"), arrives, pods, pod_spec(cpu, memory, gpus)) }
 }
 
 fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
@@ -286,7 +339,7 @@ fn objects(dice: &mut Dice, seed: u64) -> Vec<Value> {
     };
     let mut objects = vec![class, pool("first", dice)];
     if dice.per_mille(400) {
-        objects.push(pool("second", dice));
+        objects.push(pool(SECOND_POOL, dice));
     }
     objects.extend(static_pool(&mut Dice::new(seed, "static")));
     let mut of_daemons = Dice::new(seed, "daemons");
@@ -352,5 +405,37 @@ fn blow(dice: &mut Dice, replicas: usize, number: usize) -> Blow {
         9 => Blow::Compact,
         10..=13 => Blow::Withdraw { number: dice.below(100) },
         _ => Blow::Malformed { sort: dice.below(SORTS), number },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns how many of eighty worlds are so.
+    fn count(is: impl Fn(&Scenario) -> bool) -> usize {
+        (1..=80).filter(|seed| is(&Scenario::draw(*seed, 0))).count()
+    }
+
+    #[test]
+    fn some_worlds_have_gangs_reservations_a_choice_of_offerings_or_an_object_that_asks_for_a_million_pods() {
+        let has_job = |world: &Scenario, is: fn(&JobPlan) -> bool| world.jobs.iter().any(is);
+        let gangs = count(|world| has_job(world, |job| job.gang.is_some() && !job.never));
+        let too_large = count(|world| has_job(world, |job| job.gang.is_some() && job.never));
+        let vast = count(|world| has_job(world, |job| job.asks == Some(1_000_000)));
+        let chosen = count(|world| world.objects.iter().any(|one| one.to_string().contains("minValues")));
+        let reserved = count(|world| world.reservation.is_some());
+        for number in [gangs, too_large, vast, chosen, reserved] {
+            assert!(number >= 3, "{:?}", [gangs, too_large, vast, chosen, reserved]);
+        }
+    }
+
+    #[test]
+    fn an_object_that_asks_for_a_million_pods_meets_limits_on_nodes() {
+        let is_limited = |object: &Value| object["spec"]["limits"]["nodes"] == "6";
+        let is_vast = |world: &Scenario| world.jobs.iter().any(|job| job.asks.is_some());
+        let without =
+            count(|world| is_vast(world) && !pools(&mut world.objects.clone()).all(|pool| is_limited(pool)));
+        assert_eq!(without, 0);
     }
 }

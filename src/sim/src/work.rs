@@ -1,4 +1,5 @@
-//! The scheduling rules of generated pods: affinity, priorities, gates, and pods that can never run.
+//! Generated work: the scheduling rules of pods (affinity, priorities, gates, gangs, and pods that can never run), and objects that
+//! ask for more than any cluster can hold.
 
 use std::time::Duration;
 
@@ -11,6 +12,21 @@ use crate::dice::Dice;
 
 /// The priorities of some work.
 const PRIORITIES: [i32; 2] = [100, 1_000];
+
+/// Returns the spec of pods that request this much.
+pub(crate) fn pod_spec(cpu: &str, memory: &str, gpus: u32) -> Value {
+    let mut requests = json!({"cpu": cpu, "memory": memory});
+    let mut limits = json!({});
+    if gpus > 0 {
+        requests[ResourceName::NVIDIA_GPU] = json!(gpus.to_string());
+        limits[ResourceName::NVIDIA_GPU] = json!(gpus.to_string());
+    }
+    let container = json!({"name": "work", "image": "work",
+        "resources": {"requests": requests, "limits": limits}});
+    json!({"restartPolicy": "Never", "containers": [container],
+        "terminationGracePeriodSeconds": 10,
+        "tolerations": [{"key": ResourceName::NVIDIA_GPU, "operator": "Exists"}]})
+}
 
 /// Adds random rules to a Job.
 pub(crate) fn with_rules(mut plan: JobPlan, dice: &mut Dice) -> JobPlan {
@@ -77,6 +93,47 @@ pub(crate) fn with_lives(mut plan: JobPlan, dice: &mut Dice) -> JobPlan {
         _ => None,
     };
     plan
+}
+
+/// The most GPUs of a gang: those of the largest type, so that it can be had even where a quota or limit leaves one machine.
+const GANG_GPUS: u32 = 8;
+
+/// Makes half of the Jobs gangs whose pods can share a node and are not held by gates.
+pub(crate) fn as_gang(plan: JobPlan, dice: &mut Dice) -> JobPlan {
+    let is_gang = dice.per_mille(500);
+    let some = 1 + u32::try_from(dice.below(plan.pods as usize)).unwrap_or(0);
+    let least = if dice.per_mille(600) { plan.pods } else { some };
+    let container = &plan.spec["containers"][0];
+    let gpus = container["resources"]["limits"][ResourceName::NVIDIA_GPU].as_str();
+    let gpus: u32 = gpus.and_then(|gpus| gpus.parse().ok()).unwrap_or(0);
+    let spec = &plan.spec;
+    let rules = [&spec["topologySpreadConstraints"], &spec["affinity"], &spec["schedulingGates"]];
+    let is_alone = rules.iter().all(|rule| rule.is_null()) && container["ports"].is_null();
+    let fits = plan.pods > 1 && gpus * plan.pods <= GANG_GPUS;
+    if is_gang && is_alone && fits && !plan.is_set { in_group(plan, least) } else { plan }
+}
+
+/// Returns a gang of pods with four GPUs each, for which this many GPUs are not enough.
+pub(crate) fn too_large_gang(gpus: u32, dice: &mut Dice) -> JobPlan {
+    let arrives = dice.between(Duration::from_secs(1), Duration::from_mins(25));
+    let pods = gpus / 4 + 1;
+    let plan = JobPlan::new("large", arrives, pods, pod_spec("1", "2Gi", 4));
+    in_group(JobPlan { length: Some(Duration::from_mins(1)), never: true, ..plan }, pods)
+}
+
+/// Puts the pods of a Job into a PodGroup of its name.
+fn in_group(mut plan: JobPlan, least: u32) -> JobPlan {
+    plan.spec["schedulingGroup"] = json!({"podGroupName": plan.name});
+    JobPlan { gang: Some(least), ..plan }
+}
+
+/// Returns an object that asks for a million pods, of which something like a ResourceQuota allows only one.
+pub(crate) fn vast(dice: &mut Dice) -> JobPlan {
+    let arrives = dice.between(Duration::from_secs(1), Duration::from_mins(25));
+    let gpus = u32::from(dice.per_mille(500));
+    let plan = JobPlan::new("vast", arrives, 1, pod_spec("1", "2Gi", gpus));
+    let kept = dice.between(Duration::from_mins(2), Duration::from_mins(20));
+    JobPlan { kept: Some(kept), is_set: dice.per_mille(500), asks: Some(1_000_000), ..plan }
 }
 
 fn spread(over: &str, like_it: &Value) -> Value {

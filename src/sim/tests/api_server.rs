@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
+use k8s_openapi::api::scheduling::v1alpha2::PodGroup;
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
@@ -188,4 +189,19 @@ async fn an_object_that_cannot_be_read_is_served_beside_the_others() {
     let listed = guarded.list(&kube::api::ListParams::default()).await.expect("a list");
     let sound: Vec<bool> = listed.iter().map(|one| one.0.is_ok()).collect();
     assert_eq!(sound, [false, true]);
+}
+
+#[tokio::test]
+async fn pod_groups_exist_only_where_they_are_served_and_discovery_says_so() {
+    let server = server();
+    let client = server.client();
+    let discover = || client.list_api_group_resources("scheduling.k8s.io/v1alpha2");
+    assert!(matches!(discover().await, Err(kube::Error::Api(status)) if status.code == 404));
+    server.serve_pod_groups();
+    let served = discover().await.expect("the group is served");
+    assert_eq!(served.resources.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["podgroups"]);
+    let groups: Api<PodGroup> = Api::namespaced(client.clone(), "default");
+    let policy = json!({"schedulingPolicy": {"gang": {"minCount": 2}}});
+    let made = create(&groups, object(json!({"metadata": {"name": "train"}, "spec": policy}))).await;
+    assert_eq!(made.spec.scheduling_policy.gang.map(|gang| gang.min_count), Some(2));
 }

@@ -19,24 +19,8 @@ fn job(namespace: &str, pods: u32) -> JobPlan {
         json!({"name": "work", "image": "work", "resources": {"requests": amounts, "limits": amounts}});
     let spec = json!({"restartPolicy": "Never", "containers": [container],
         "tolerations": [{"key": ResourceName::NVIDIA_GPU, "operator": "Exists"}]});
-    JobPlan {
-        name: format!("train-{namespace}"),
-        namespace: namespace.to_owned(),
-        labels: BTreeMap::new(),
-        arrives: Duration::from_secs(1),
-        pods,
-        spec,
-        length: None,
-        declares: None,
-        ran_before: Duration::ZERO,
-        gated: None,
-        protected: false,
-        at_least: None,
-        kept: None,
-        never: false,
-        volume_in: None,
-        is_set: false,
-    }
+    let plan = JobPlan::new(format!("train-{namespace}"), Duration::from_secs(1), pods, spec);
+    JobPlan { namespace: namespace.to_owned(), ..plan }
 }
 
 #[test]

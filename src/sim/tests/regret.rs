@@ -25,24 +25,7 @@ fn job(name: String, arrives: Duration, gpus: u64, length: Duration) -> JobPlan 
         json!({"name": "work", "image": "work", "resources": {"requests": amounts, "limits": amounts}});
     let spec = json!({"restartPolicy": "Never", "containers": [container],
         "tolerations": [{"key": ResourceName::NVIDIA_GPU, "operator": "Exists"}]});
-    JobPlan {
-        name,
-        namespace: "default".to_owned(),
-        labels: BTreeMap::new(),
-        arrives,
-        pods: 1,
-        spec,
-        length: Some(length),
-        declares: None,
-        ran_before: Duration::ZERO,
-        gated: None,
-        protected: false,
-        at_least: None,
-        kept: Some(Duration::ZERO),
-        never: false,
-        volume_in: None,
-        is_set: false,
-    }
+    JobPlan { length: Some(length), kept: Some(Duration::ZERO), ..JobPlan::new(name, arrives, 1, spec) }
 }
 
 /// Short pods, long pods, and pods with four GPUs, mixed.

@@ -292,3 +292,21 @@ fn a_pool_without_the_nodes_that_it_wants_is_found() {
     let rule = broken_without_accidents(Sabotage::ReplicasUnseen, 1..=20);
     assert!(rule.starts_with("a pool with replicas has that many claims"), "{rule}");
 }
+
+#[test]
+fn a_controller_that_buys_nodes_for_a_part_of_a_gang_is_found() {
+    let rule = broken_without_accidents(Sabotage::GangsUnseen, 1..=80);
+    assert!(rule.starts_with("nodes are bought for a gang only if enough of its pods"), "{rule}");
+}
+
+#[test]
+fn a_controller_that_leaves_the_cloud_no_choice_is_found() {
+    let rule = broken_without_accidents(Sabotage::ChoiceUnseen, 1..=60);
+    assert!(rule.starts_with("each launch lets the cloud choose"), "{rule}");
+}
+
+#[test]
+fn a_controller_that_pays_for_nodes_beside_a_free_reservation_is_found() {
+    let rule = broken_without_accidents(Sabotage::ReservationUnseen, 22..=120);
+    assert!(rule.starts_with("no node is paid for if its only pod"), "{rule}");
+}

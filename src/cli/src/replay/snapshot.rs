@@ -337,23 +337,16 @@ struct Template {
 
 impl Template {
     fn plan(self, names: &mut Names) -> Option<JobPlan> {
-        (self.count > 0).then(|| JobPlan {
-            name: names.take(&self.namespace, &self.name),
-            namespace: self.namespace,
-            labels: self.labels,
-            arrives: Duration::ZERO,
-            pods: self.count,
-            spec: self.spec,
-            length: self.length,
-            declares: None,
-            ran_before: Duration::ZERO,
-            gated: None,
-            protected: false,
-            at_least: None,
-            kept: Some(Duration::ZERO),
-            volume_in: None,
-            never: false,
-            is_set: self.is_service,
+        (self.count > 0).then(|| {
+            let name = names.take(&self.namespace, &self.name);
+            JobPlan {
+                namespace: self.namespace,
+                labels: self.labels,
+                length: self.length,
+                kept: Some(Duration::ZERO),
+                is_set: self.is_service,
+                ..JobPlan::new(name, Duration::ZERO, self.count, self.spec)
+            }
         })
     }
 }

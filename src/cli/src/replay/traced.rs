@@ -75,23 +75,15 @@ fn stretch(
         shares += usize::from(pod.share.is_some());
         let is_service = services.iter().any(|class| pod.is_of(class));
         kept_running += usize::from(is_service);
+        let (name, arrives) = (names.take(NAMESPACE, &pod.name), times.created.saturating_sub(from));
         jobs.push(JobPlan {
-            name: names.take(NAMESPACE, &pod.name),
             namespace: NAMESPACE.to_owned(),
             labels: labels_of(pod),
-            arrives: times.created.saturating_sub(from),
-            pods: 1,
-            spec: spec(pod, is_service),
             length: Some(times.length.min(times.deleted().saturating_sub(from))),
-            declares: None,
             ran_before: from.saturating_sub(times.began),
-            gated: None,
-            protected: false,
-            at_least: None,
             kept: Some(Duration::ZERO),
-            never: false,
-            volume_in: None,
             is_set: is_service,
+            ..JobPlan::new(name, arrives, 1, spec(pod, is_service))
         });
     }
     if jobs.is_empty() {

@@ -115,6 +115,19 @@ pub(super) fn built_in() -> Vec<Kind> {
     all.map(kind).into()
 }
 
+/// Returns the kind PodGroup of Kubernetes 1.36, which an API server has only with the feature gate `GenericWorkload`.
+pub(super) fn pod_group() -> Kind {
+    Kind {
+        group: "scheduling.k8s.io".to_owned(),
+        version: "v1alpha2".to_owned(),
+        plural: "podgroups".to_owned(),
+        kind: "PodGroup".to_owned(),
+        namespaced: true,
+        traits: counted_strict(),
+        custom: None,
+    }
+}
+
 fn counted_strict() -> Traits {
     Traits { status: true, generation: true, unconditional: false }
 }

@@ -3,8 +3,8 @@
 //! It is one synchronous function from request to response; only watches are streams. It stores JSON, so each caller uses the
 //! same serialisation as with a real server.
 //!
-//! Not served: discovery, OpenAPI, tables, strategic merge patches and server-side apply (Poolwright uses none of them),
-//! `managedFields`, defaults of built-in kinds other than pods.
+//! Discovery only lists the kinds of one group and version. Not served: OpenAPI, tables, strategic merge patches and server-side
+//! apply (Poolwright uses none of them), `managedFields`, defaults of built-in kinds other than pods.
 
 mod answer;
 mod custom;
@@ -96,6 +96,11 @@ impl ApiServer {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves PodGroups from now on, like an API server with the feature gate `GenericWorkload`.
+    pub fn serve_pod_groups(&self) {
+        self.lock().kinds.push(kinds::pod_group());
     }
 
     /// Makes a client of this server.
@@ -293,6 +298,9 @@ impl State {
         let uri: Uri = path.parse().map_err(|_| Refusal::nowhere())?;
         let query = Query::new(&uri);
         let Self { kinds, store, pages, created } = self;
+        if let Some(list) = route::discovery(kinds, uri.path()).filter(|_| *method == Method::GET) {
+            return Ok(Reply::Object(200, list));
+        }
         let target = route(kinds, uri.path())?;
         if matches!(*method, Method::GET) {
             return match (&target.subresource, query.flag("watch")) {

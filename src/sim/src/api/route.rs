@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::http::Uri;
 use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
 
 use super::answer::Refusal;
 use super::kinds::Kind;
@@ -68,6 +69,20 @@ impl Query {
     pub fn dry_run(&self) -> bool {
         self.text("dryRun") == Some("All")
     }
+}
+
+/// Returns the kinds of a group and version (an `APIResourceList` without verbs and subresources), if this is the path of one that
+/// has any.
+pub(super) fn discovery(kinds: &[Kind], path: &str) -> Option<Value> {
+    let version = path.strip_prefix("/apis/").filter(|rest| rest.matches('/').count() == 1)?;
+    let resource = |kind: &Kind| {
+        let Kind { plural, namespaced, kind, .. } = kind;
+        json!({"name": plural, "singularName": "", "namespaced": namespaced, "kind": kind, "verbs": []})
+    };
+    let of_version = |kind: &&Kind| !kind.group.is_empty() && kind.api_version() == version;
+    let resources: Vec<Value> = kinds.iter().filter(of_version).map(resource).collect();
+    let list = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": resources});
+    (!resources.is_empty()).then_some(list)
 }
 
 fn decode(part: &str) -> String {

@@ -130,6 +130,9 @@ impl CloudProvider for CloudOf {
         if self.sabotage == Some(Sabotage::PricesMisread) {
             return self.call("catalogue", |cloud| Ok(cloud.misread_catalogue())).await?;
         }
+        if self.sabotage == Some(Sabotage::ReservationUnseen) {
+            return self.call("catalogue", |cloud| Ok(cloud.catalogue_without_reservation())).await?;
+        }
         self.call("catalogue", move |cloud| cloud.check(&class).map(|()| cloud.catalogue())).await?
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use poolwright_catalog::{ResourceName, UsdPerHour};
+use poolwright_catalog::{OfferingId, ResourceName, UsdPerHour};
 use poolwright_provider_contract::{Instance, LaunchRequest};
 use poolwright_terms::CapacityType;
 
@@ -26,8 +26,10 @@ const MAINTAINED_AFTER: Duration = Duration::from_mins(5);
 pub struct Machine {
     /// The instance in listings.
     pub instance: Instance,
-    /// The launch request.
+    /// The launch request, with only the launched offering.
     pub request: LaunchRequest,
+    /// The offerings among which the cloud could choose.
+    pub offered: Vec<OfferingId>,
     /// The price per hour.
     pub price: Option<UsdPerHour>,
     /// When its node joins, in world time; `None` if it never does.
@@ -40,8 +42,10 @@ pub struct Machine {
     pub notice: Option<(Duration, Notice)>,
     /// When its kubelet stops to report, and when it reports again.
     pub freezes: Option<(Duration, Duration)>,
-    /// When the cloud maintains it, which ends it, and when it says so.
+    /// When the cloud says that it maintains the machine, and when that ends it.
     pub maintained: Option<(Duration, Duration)>,
+    /// When the cloud says that the machine's reservation ends, and when it ends the machine with it.
+    pub reserved_until: Option<(Duration, Duration)>,
     /// Listings omit it before this time.
     pub(super) listed_from: Duration,
     /// When it was launched, in world time.
@@ -92,8 +96,8 @@ impl Machine {
     /// Makes a newly launched machine, perhaps with a fault. `dice` are its own.
     pub(super) fn launched(
         instance: Instance,
-        request: LaunchRequest,
-        price: Option<UsdPerHour>,
+        (request, offered): (LaunchRequest, Vec<OfferingId>),
+        (price, reserved_until): (Option<UsdPerHour>, Option<(Duration, Duration)>),
         now: Duration,
         accidents: &Accidents,
         dice: &mut Dice,
@@ -134,13 +138,18 @@ impl Machine {
             dies: is(Flaw::Dies)
                 .or(interrupted)
                 .map(|(_, ends, ..)| ends)
-                .or(maintained.map(|(_, ends)| ends)),
+                .or(maintained.map(|(_, ends)| ends))
+                .into_iter()
+                .chain(reserved_until.map(|(_, ends)| ends))
+                .min(),
+            reserved_until,
             notice,
             listed_from: is(Flaw::Unlisted).map_or(now, |(_, _, listed, _)| listed),
             launched: now,
             gone: None,
             instance,
             request,
+            offered,
         }
     }
 }

@@ -91,15 +91,16 @@ pub(super) fn about(
     all
 }
 
-/// Returns the message that the cloud maintains an instance at `ends`, and so ends it.
-pub(super) fn maintenance(
+/// Returns the message that the cloud ends an instance at `ends` for another reason. It decides so at `told`.
+pub(super) fn announcement(
+    kind: InterruptionKind,
     provider_id: &str,
     (told, ends): (Duration, Duration),
     at: impl Fn(Duration) -> Timestamp,
     dice: &mut Dice,
 ) -> Mail {
     let warning = Mail::warning(provider_id, (told, ends), &at);
-    let interruption = Interruption { kind: InterruptionKind::Maintenance, ..warning.interruption };
+    let interruption = Interruption { kind, ..warning.interruption };
     Mail { interruption, due: told + span(dice, ARRIVES.0, LATE.1), ..warning }
 }
 

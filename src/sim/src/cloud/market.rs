@@ -8,7 +8,7 @@ use poolwright_catalog::{Catalogue, Offering, OfferingId, Price, Quote, Resource
 use poolwright_provider_contract::LaunchError;
 use poolwright_terms::CapacityType;
 
-use super::Machine;
+use super::{Machine, Reservation};
 use crate::accidents::{Accidents, Site, span};
 
 /// How long an offering stays out of stock, in milliseconds.
@@ -35,15 +35,56 @@ pub(super) struct Market {
     quotas: Quotas,
     /// Offerings out of stock, and until when.
     empty: BTreeMap<OfferingId, Duration>,
+    reservation: Option<Reservation>,
+    /// The catalogue with the reservation, after this many occasions and with this many free instances.
+    with_reservation: Option<((u128, u32), Arc<Catalogue>)>,
 }
 
 impl Market {
     pub fn new(listed: Arc<Catalogue>, quotas: Quotas) -> Self {
-        Self { now: listed.clone(), listed, moved: 0, quotas, empty: BTreeMap::new() }
+        Self {
+            now: listed.clone(),
+            listed,
+            moved: 0,
+            quotas,
+            empty: BTreeMap::new(),
+            reservation: None,
+            with_reservation: None,
+        }
     }
 
-    /// Returns the current catalogue.
-    pub fn catalogue(&mut self, now: Duration, accidents: &Accidents) -> Arc<Catalogue> {
+    pub fn reserve(&mut self, reservation: Reservation) {
+        self.reservation = Some(reservation);
+    }
+
+    pub fn reservation(&self) -> Option<&Reservation> {
+        self.reservation.as_ref()
+    }
+
+    /// Returns the current catalogue, with the instances of the reservation that are free besides these machines.
+    pub fn catalogue<'m>(
+        &mut self,
+        now: Duration,
+        there: impl Iterator<Item = &'m Machine>,
+        accidents: &Accidents,
+    ) -> Arc<Catalogue> {
+        let listed = self.priced(now, accidents);
+        let Some(reservation) = &self.reservation else { return listed };
+        let state = (self.moved, reservation.free(there, now));
+        if let Some((known, catalogue)) = &self.with_reservation
+            && *known == state
+        {
+            return catalogue.clone();
+        }
+        let mut offerings = listed.offerings().to_vec();
+        offerings.push(reservation.offered(&self.listed, state.1));
+        let catalogue = Arc::new(selling(&self.listed, offerings));
+        self.with_reservation = Some((state, catalogue.clone()));
+        catalogue
+    }
+
+    /// Returns the catalogue with the current prices, without the reservation.
+    fn priced(&mut self, now: Duration, accidents: &Accidents) -> Arc<Catalogue> {
         let times = now.as_millis() / PRICES_MOVE.as_millis();
         while self.moved < times {
             self.moved += 1;
@@ -60,8 +101,13 @@ impl Market {
     }
 
     /// Returns the current catalogue as a buggy controller reads it: after a while, dear offerings seem cheap.
-    pub fn misread(&mut self, now: Duration, accidents: &Accidents) -> Arc<Catalogue> {
-        let catalogue = self.catalogue(now, accidents);
+    pub fn misread<'m>(
+        &mut self,
+        now: Duration,
+        there: impl Iterator<Item = &'m Machine>,
+        accidents: &Accidents,
+    ) -> Arc<Catalogue> {
+        let catalogue = self.catalogue(now, there, accidents);
         if now < MISREAD_FROM {
             return catalogue;
         }
@@ -80,6 +126,9 @@ impl Market {
 
     /// Returns the least and the highest price that an offering ever has; `None` if it is unknown.
     pub fn price_range(&self, id: &OfferingId) -> Option<(UsdPerHour, UsdPerHour)> {
+        if id.capacity_type == CapacityType::Reserved {
+            return Some((UsdPerHour::ZERO, UsdPerHour::ZERO));
+        }
         let offering = self.listed.offerings().iter().find(|one| one.id == *id)?;
         let price = offering.price.known()?;
         let of = |thousandths: usize| {
@@ -101,6 +150,11 @@ impl Market {
         now: Duration,
         accidents: &Accidents,
     ) -> Option<LaunchError> {
+        if let Some(reservation) = self.reserved(id) {
+            let is_used_up = reservation.free(there, now) == 0;
+            return is_used_up
+                .then(|| LaunchError::StockOut("the reservation is used up or ends".to_owned()));
+        }
         self.empty.retain(|_, until| *until > now);
         let runs_out = accidents.at(Site::Stock, |rates, dice| {
             dice.per_mille(rates.stock_out).then(|| span(dice, STOCK_OUT.0, STOCK_OUT.1))
@@ -111,21 +165,41 @@ impl Market {
         if self.empty.contains_key(id) {
             return Some(LaunchError::StockOut("none left in this zone".to_owned()));
         }
-        self.beyond_quota(id, there).map(LaunchError::Quota)
+        self.beyond_quota((id, 1), there).map(LaunchError::Quota)
     }
 
-    /// Returns whether an offering is in stock and within quota now, besides these machines. It ignores future faults.
-    pub fn has<'m>(&self, id: &OfferingId, there: impl Iterator<Item = &'m Machine>, now: Duration) -> bool {
-        self.empty.get(id).is_none_or(|until| *until <= now) && self.beyond_quota(id, there).is_none()
+    /// Returns whether this many instances of an offering are in stock and within quota now, besides these machines. It ignores
+    /// future faults.
+    pub fn has<'m>(
+        &self,
+        (id, instances): (&OfferingId, u64),
+        there: impl Iterator<Item = &'m Machine>,
+        now: Duration,
+    ) -> bool {
+        if let Some(reservation) = self.reserved(id) {
+            return u64::from(reservation.free(there, now)) >= instances;
+        }
+        let in_stock = self.empty.get(id).is_none_or(|until| *until <= now);
+        in_stock && self.beyond_quota((id, instances), there).is_none()
     }
 
-    fn beyond_quota<'m>(&self, id: &OfferingId, there: impl Iterator<Item = &'m Machine>) -> Option<String> {
+    /// Returns the reservation, if this is its offering.
+    pub fn reserved(&self, id: &OfferingId) -> Option<&Reservation> {
+        self.reservation.as_ref().filter(|reservation| reservation.offering == *id)
+    }
+
+    fn beyond_quota<'m>(
+        &self,
+        (id, instances): (&OfferingId, u64),
+        there: impl Iterator<Item = &'m Machine>,
+    ) -> Option<String> {
         let of = |id: &OfferingId| {
             let kind = self.listed.instance_type(&id.instance_type)?;
             let processors = kind.allocatable.get(ResourceName::CPU).div_ceil(1_000);
             Some(((kind.family().to_owned(), id.capacity_type), processors))
         };
-        let (family, wanted) = of(id)?;
+        let (family, processors) = of(id)?;
+        let wanted = processors * instances;
         let quota = *self.quotas.get(&family)?;
         let others = there.filter_map(|machine| of(&machine.instance.offering));
         let used: u64 = others.filter(|(other, _)| *other == family).map(|(_, processors)| processors).sum();

@@ -7,18 +7,19 @@ mod machine;
 mod mail;
 mod market;
 mod node_class;
+mod reservation;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use poolwright_catalog::{Catalogue, OfferingId, UsdPerHour};
+use poolwright_catalog::{Catalogue, OfferingId, RankedOffering, UsdPerHour};
 use poolwright_provider_contract::{
     FailedOffering, Instance, InstanceState, InterruptionMessage as Said, LaunchError, LaunchRequest,
     LaunchedInstance, ProviderError,
 };
-use poolwright_terms::NodeClassRef;
+use poolwright_terms::{CapacityType, InterruptionKind, NodeClassRef};
 use tokio::sync::Notify;
 
 use crate::accidents::{Accidents, Site, one_of, span};
@@ -33,6 +34,7 @@ pub use mail::Mail;
 use market::Market;
 pub use market::Quotas;
 pub use node_class::{NODE_CLASS_KIND, SIM_NODE_CLASS, kinds};
+pub use reservation::Reservation;
 
 /// The name of the node class in generated worlds.
 pub const NODE_CLASS: &str = "all";
@@ -80,6 +82,12 @@ struct State {
     version: u64,
     /// Until then, the controller sees another account.
     blind_until: Duration,
+    /// Whether it launches any of the offerings that a launch names together, and not the first that it has.
+    chooses: bool,
+    /// When launches failed for all their offerings.
+    failed: Vec<Duration>,
+    /// When it last could not launch an offering.
+    refused: Option<Duration>,
 }
 
 impl State {
@@ -114,12 +122,46 @@ impl Cloud {
 
     /// Returns the current offerings and prices.
     pub fn catalogue(&self) -> Arc<Catalogue> {
-        self.market().catalogue(self.time.elapsed(), &self.accidents)
+        let now = self.time.elapsed();
+        let state = self.lock();
+        self.market().catalogue(now, state.there(now), &self.accidents)
     }
 
     /// Returns the current offerings as a buggy controller reads them.
     fn misread_catalogue(&self) -> Arc<Catalogue> {
-        self.market().misread(self.time.elapsed(), &self.accidents)
+        let now = self.time.elapsed();
+        let state = self.lock();
+        self.market().misread(now, state.there(now), &self.accidents)
+    }
+
+    /// Returns the current offerings without the reservation.
+    fn catalogue_without_reservation(&self) -> Arc<Catalogue> {
+        Arc::new(self.catalogue().filtered(|_, one| one.id.capacity_type != CapacityType::Reserved))
+    }
+
+    /// Sells the instances of a reservation, too.
+    pub fn reserve(&self, reservation: Reservation) {
+        self.market().reserve(reservation);
+    }
+
+    /// Returns the reservation, if it has one.
+    pub fn reservation(&self) -> Option<Reservation> {
+        self.market().reservation().cloned()
+    }
+
+    /// Launches any of the offerings that a launch names together, from now on. Otherwise it takes the first that it has.
+    pub fn choose_freely(&self) {
+        self.lock().chooses = true;
+    }
+
+    /// Returns when launches failed for all their offerings.
+    pub fn failed_launches(&self) -> Vec<Duration> {
+        self.lock().failed.clone()
+    }
+
+    /// Returns when it last could not launch an offering; `None` if it always could.
+    pub fn last_refusal(&self) -> Option<Duration> {
+        self.lock().refused
     }
 
     /// Returns the least and the highest price that an offering ever has; `None` if it is unknown.
@@ -127,11 +169,11 @@ impl Cloud {
         self.market().price_range(offering)
     }
 
-    /// Returns whether an offering is in stock and within quota now.
-    pub fn has(&self, offering: &OfferingId) -> bool {
+    /// Returns whether this many instances of an offering are in stock and within quota now.
+    pub fn has(&self, offering: &OfferingId, instances: u64) -> bool {
         let now = self.time.elapsed();
         let state = self.lock();
-        self.market().has(offering, state.there(now), now)
+        self.market().has((offering, instances), state.there(now), now)
     }
 
     /// Makes exactly these offerings out of stock for this long.
@@ -291,7 +333,7 @@ impl Cloud {
             return Err(ProviderError::Invalid(message).into());
         }
         let mut failed = Vec::new();
-        for ranked in &request.offerings {
+        for ranked in self.in_order(request, state.serial, state.chooses) {
             let id = &ranked.offering;
             let Some(offering) = catalogue.offering(id) else {
                 let message = format!("{id} is not sold: correct the order");
@@ -300,6 +342,7 @@ impl Cloud {
             // A terminating machine counts against the quota until it is gone.
             if let Some(error) = self.market().refuses(id, state.there(now), now, &self.accidents) {
                 failed.push(FailedOffering { offering: id.clone(), error });
+                state.refused = Some(now);
                 continue;
             }
             state.serial += 1;
@@ -312,15 +355,29 @@ impl Cloud {
                 launched: self.time.now(),
                 state: InstanceState::Running,
             };
+            let named = request.offerings.iter().take(request.together.max(1));
+            let offered = named.map(|one| one.offering.clone()).collect();
             let request = LaunchRequest { offerings: vec![ranked.clone()], ..request.clone() };
             let mut dice = Dice::nth(self.seed, "machine", state.serial);
             let price = offering.price.known();
-            let machine =
-                Machine::launched(instance.clone(), request, price, now, &self.accidents, &mut dice);
-            if let Some((told, ends)) = machine.maintained {
+            let reserved_until = self.market().reserved(id).and_then(Reservation::end);
+            let machine = Machine::launched(
+                instance.clone(),
+                (request, offered),
+                (price, reserved_until),
+                now,
+                &self.accidents,
+                &mut dice,
+            );
+            let announced = [
+                (InterruptionKind::Maintenance, machine.maintained, "mail"),
+                (InterruptionKind::ReservationEnd, machine.reserved_until, "reservation"),
+            ];
+            for (kind, times, stream) in announced {
+                let Some(times) = times else { continue };
                 let calendar = mail::calendar((self.time.now(), now));
-                let mut dice = Dice::nth(self.seed, "mail", state.serial);
-                state.mail.push(mail::maintenance(&instance.provider_id, (told, ends), calendar, &mut dice));
+                let mut dice = Dice::nth(self.seed, stream, state.serial);
+                state.mail.push(mail::announcement(kind, &instance.provider_id, times, calendar, &mut dice));
             }
             let price = price.map_or_else(|| "unknown".to_owned(), |price| price.to_string());
             self.record.say(format_args!(
@@ -341,7 +398,24 @@ impl Cloud {
             self.posted.notify_waiters();
             return Ok(LaunchedInstance { instance, failed });
         }
+        state.failed.push(now);
         Err(LaunchError::AllFailed(failed))
+    }
+
+    /// Returns the offerings of a request in the order in which the cloud tries them.
+    fn in_order<'r>(
+        &self,
+        request: &'r LaunchRequest,
+        serial: u64,
+        chooses: bool,
+    ) -> Vec<&'r RankedOffering> {
+        let mut order: Vec<&RankedOffering> = request.offerings.iter().collect();
+        let together = if chooses { request.together.min(order.len()) } else { 0 };
+        let mut dice = Dice::nth(self.seed, "choice", serial);
+        for left in (2..=together).rev() {
+            order.swap(left - 1, dice.below(left));
+        }
+        order
     }
 
     fn terminate(&self, key: &str) -> bool {

@@ -10,7 +10,7 @@ use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, EXPECTED_DURATION_ANNOTA
 use serde_json::{Value, json};
 
 use super::volumes::volume_of;
-use super::{Cluster, Due, pod_path};
+use super::{Cluster, Due, NAMESPACE, pod_path};
 
 /// Milliseconds from the creation of a Job to that of each pod.
 const MADE: (u64, u64) = (10, 5_000);
@@ -56,9 +56,38 @@ pub struct JobPlan {
     pub volume_in: Option<String>,
     /// Whether it is a ReplicaSet. Its pods run until it is scaled to zero.
     pub is_set: bool,
+    /// `minCount` of the PodGroup that its pods belong to, if they belong to one. The Job is complete as soon as one of its pods is.
+    pub gang: Option<u32>,
+    /// The number of pods that its object asks for, if something prevents the creation of most of them. Such an object is deleted
+    /// the time `kept` after its creation.
+    pub asks: Option<u32>,
 }
 
 impl JobPlan {
+    /// Plans a Job of these pods, which run for ever.
+    pub fn new(name: impl Into<String>, arrives: Duration, pods: u32, spec: Value) -> Self {
+        Self {
+            name: name.into(),
+            namespace: NAMESPACE.to_owned(),
+            labels: BTreeMap::new(),
+            arrives,
+            pods,
+            spec,
+            length: None,
+            declares: None,
+            ran_before: Duration::ZERO,
+            gated: None,
+            protected: false,
+            at_least: None,
+            kept: None,
+            never: false,
+            volume_in: None,
+            is_set: false,
+            gang: None,
+            asks: None,
+        }
+    }
+
     const fn kind(&self) -> (&'static str, &'static str) {
         if self.is_set { ("apps/v1", "ReplicaSet") } else { ("batch/v1", "Job") }
     }
@@ -114,19 +143,26 @@ impl Cluster {
         }
         let labels = self.jobs[number].labels();
         let template = json!({"metadata": {"labels": labels}, "spec": plan.spec});
-        let spec = if plan.is_set {
+        let asks = plan.asks.unwrap_or(plan.pods);
+        let mut spec = if plan.is_set {
             let selector = json!({"matchLabels": {"job": plan.name}});
-            json!({"replicas": plan.pods, "selector": selector, "template": template})
+            json!({"replicas": asks, "selector": selector, "template": template})
         } else {
-            json!({"parallelism": plan.pods, "completions": plan.pods, "completionMode": "Indexed",
-                "template": template})
+            json!({"parallelism": asks, "completions": asks, "completionMode": "Indexed", "template": template})
         };
+        if let Some(least) = plan.gang {
+            spec["successPolicy"] = json!({"rules": [{"succeededCount": 1}]});
+            self.make_group(&plan.name, &plan.namespace, least);
+        }
         let (group, kind) = plan.kind();
         let job = json!({"apiVersion": group, "kind": kind, "metadata": {"name": plan.name}, "spec": spec});
         let made = self.ask(&Method::POST, &self.jobs[number].path(), &job);
         let uid = made.as_ref().and_then(|made| made["metadata"]["uid"].as_str()).unwrap_or_default();
         uid.clone_into(&mut self.jobs[number].uid);
         self.record.say(format_args!("{} {} arrives with {} pods", kind, plan.name, plan.pods));
+        if let Some(kept) = plan.kept.filter(|_| plan.asks.is_some()) {
+            self.at(self.time.elapsed() + kept, Due::Forget { job: number });
+        }
         if let Some(least) = plan.at_least {
             let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
                 "metadata": {"name": plan.name},
@@ -194,28 +230,35 @@ impl Cluster {
     pub(super) fn shrink(&mut self, number: usize) {
         let job = &mut self.jobs[number];
         job.done = (0..job.plan.pods).collect();
-        let (path, uid) =
-            (format!("{}/{}", job.path(), job.plan.name), poolwright_core::Uid(job.uid.clone()));
+        let path = format!("{}/{}", job.path(), job.plan.name);
         self.record.say(format_args!("{} is made smaller to nothing", self.jobs[number].plan.name));
         self.ask(&Method::PATCH, &path, &json!({"spec": {"replicas": 0}}));
-        let pods: Vec<PodKey> = self.index.view().pods.of_owner(&uid).map(|pod| pod.key.clone()).collect();
-        for key in pods {
-            self.ask(&Method::DELETE, &pod_path(&key), &json!({}));
-        }
+        self.delete_pods(number, None);
         self.tell(number);
     }
 
-    /// Deletes a completed Job and its pods after its TTL.
+    /// Deletes a Job and its pods: a completed one after its TTL, and one that asks for too many pods like a user.
     pub(super) fn forget(&mut self, number: usize) {
-        let job = &self.jobs[number];
-        let (path, uid) =
-            (format!("{}/{}", job.path(), job.plan.name), poolwright_core::Uid(job.uid.clone()));
-        let only = json!({"preconditions": {"uid": uid.0}, "propagationPolicy": "Background"});
+        let job = &mut self.jobs[number];
+        let path = format!("{}/{}", job.path(), job.plan.name);
+        let only = json!({"preconditions": {"uid": job.uid}, "propagationPolicy": "Background"});
+        job.done = (0..job.plan.pods).collect();
+        let plan = job.plan.clone();
         if self.ask(&Method::DELETE, &path, &only).is_none() {
             return;
         }
-        self.record.say(format_args!("job {} is deleted", self.jobs[number].plan.name));
-        let pods: Vec<PodKey> = self.index.view().pods.of_owner(&uid).map(|pod| pod.key.clone()).collect();
+        self.record.say(format_args!("job {} is deleted", plan.name));
+        self.delete_pods(number, None);
+        if plan.gang.is_some() {
+            self.drop_group(&plan.name, &plan.namespace);
+        }
+    }
+
+    /// Deletes the pods of a Job, except one.
+    fn delete_pods(&self, number: usize, spared: Option<&PodKey>) {
+        let uid = poolwright_core::Uid(self.jobs[number].uid.clone());
+        let pods = self.index.view().pods.of_owner(&uid).map(|pod| &pod.key);
+        let pods: Vec<PodKey> = pods.filter(|key| Some(*key) != spared).cloned().collect();
         for key in pods {
             self.ask(&Method::DELETE, &pod_path(&key), &json!({}));
         }
@@ -248,7 +291,13 @@ impl Cluster {
 
     pub(super) fn pod_succeeded(&mut self, key: &PodKey) {
         let Some((number, index)) = self.place(key) else { return };
-        self.jobs[number].done.insert(index);
+        let job = &mut self.jobs[number];
+        job.done.insert(index);
+        // The success policy of a gang: its other pods have nothing left to do.
+        if job.plan.gang.is_some() {
+            job.done.extend(0..job.plan.pods);
+            self.delete_pods(number, Some(key));
+        }
         self.tell(number);
         if self.jobs[number].is_done() {
             self.record.say(format_args!("job {} is done", self.jobs[number].plan.name));

@@ -2,6 +2,7 @@
 //! objects through the API server, as the real ones do, and everything takes time.
 
 mod daemons;
+mod gangs;
 mod interruptions;
 mod jobs;
 mod nodes;

@@ -1,5 +1,7 @@
 //! The scheduling loop: tries each waiting pod in turn, and binds it or reports why it fits nowhere.
 
+use std::collections::BTreeSet;
+
 use axum::http::Method;
 use poolwright_core::{Pod, PodPhase};
 use serde_json::{Value, json};
@@ -24,8 +26,16 @@ impl Cluster {
         let mut left = false;
         let scheduler = Scheduler::default();
         self.nodes.set_around(self.index.view());
-        for queued in queue {
+        let mut gangs = BTreeSet::new();
+        for queued in &queue {
             let Some(pod) = self.index.view().pods.get(&queued.pod).cloned() else { continue };
+            if let Some(gang) = self.gang_of(&pod) {
+                // Its first pod in the queue takes all others along.
+                if gangs.insert(gang.0.clone()) {
+                    left |= self.schedule_gang(&gang, &queue);
+                }
+                continue;
+            }
             let mut pick = |count: usize| self.dice.below(count);
             match scheduler.schedule(&self.nodes, &pod, MayPreempt::LessImportant, &mut pick) {
                 Ok(Outcome::Bind { node }) => {
@@ -47,7 +57,7 @@ impl Cluster {
         }
     }
 
-    fn bind(&self, pod: &Pod, node: &str) -> bool {
+    pub(super) fn bind(&self, pod: &Pod, node: &str) -> bool {
         let binding = json!({"apiVersion": "v1", "kind": "Binding",
             "metadata": {"name": pod.key.name(), "uid": pod.uid.0}, "target": {"kind": "Node", "name": node}});
         let bound = self.ask(&Method::POST, &format!("{}/binding", pod_path(&pod.key)), &binding).is_some();
@@ -60,7 +70,7 @@ impl Cluster {
     /// Sets a pod's condition with the scheduler's message, and carries out its preemption. The condition keeps its time as long
     /// as its status stays `False`, as in Kubernetes (`UpdatePodCondition`): it says since when the pod waits, whatever the
     /// message says now.
-    fn refuse(&self, pod: &Pod, message: &str, preemption: &Preemption) {
+    pub(super) fn refuse(&self, pod: &Pod, message: &str, preemption: &Preemption) {
         let told = matches!(&pod.phase, PodPhase::Unschedulable { message: told, .. } if told == message);
         let mut status = json!({});
         if !told {

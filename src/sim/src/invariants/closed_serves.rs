@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use poolwright_core::{Node, Pod};
+use poolwright_core::Node;
 use poolwright_terms::ConditionType;
 
 use super::{Memory, Scene, offers, room_first};
@@ -25,7 +25,9 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
     }
     // A wrong calendar hides how long a pod has waited.
     let calm = scene.calendars_set.iter().copied().max().unwrap_or_default().max(scene.blown);
-    for pod in offers::waiting(scene).filter(|pod| is_alone(pod)) {
+    // The pods of a gang wait for each other.
+    let waiting = offers::waiting(scene).filter(|pod| pod.group.is_none() && offers::is_alone(pod));
+    for pod in waiting {
         let Some(node) = closed.iter().find(|node| room_first::has_room(scene.cluster.view(), node, pod))
         else {
             continue;
@@ -55,9 +57,4 @@ fn closed<'s>(scene: &'s Scene<'_>) -> impl Iterator<Item = &'s Node> {
                 && claim.interruption.is_none()
         }) && room_first::is_open(node)
     })
-}
-
-/// Returns whether no rule about other pods applies: this second opinion knows none.
-fn is_alone(pod: &Pod) -> bool {
-    pod.group.is_none() && pod.spec.spreads.is_empty() && pod.spec.affinity.is_empty()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use poolwright_core::PodRole;
+use poolwright_core::{Pod, PodRole};
 use poolwright_provider_contract::InstanceState;
 
 use super::{Memory, Scene, offers};
@@ -20,7 +20,8 @@ pub(super) type Seen = BTreeMap<String, Duration>;
 
 pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
     let before = std::mem::take(&mut memory.empty);
-    if scene.machines.is_empty() || offers::waiting(scene).any(|pod| offers::is_sold(scene, pod)) {
+    let may_get_one = |pod: &Pod| offers::is_sold(scene, pod) && !is_hopeless(scene, pod);
+    if scene.machines.is_empty() || offers::waiting(scene).any(may_get_one) {
         return None;
     }
     let all = scene.cluster.view();
@@ -45,4 +46,10 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
         memory.empty.insert(key.clone(), since);
     }
     None
+}
+
+/// Returns whether a pod belongs to a gang that no pool may hold.
+fn is_hopeless(scene: &Scene<'_>, pod: &Pod) -> bool {
+    let plan = pod.labels.get("job").and_then(|job| scene.plan_of(job));
+    plan.is_some_and(|plan| plan.never && plan.gang.is_some())
 }

@@ -3,12 +3,14 @@
 
 mod asked_in_time;
 mod bought_for_somebody;
+mod choice_left;
 mod claims_outlive;
 mod claims_say_why;
 mod closed_serves;
 mod departures;
 mod disruption_budgets;
 mod empty_goes;
+mod gangs_whole;
 mod known_prices;
 mod leaks;
 mod moves_save;
@@ -20,6 +22,7 @@ mod only_leaders;
 mod placed_in_time;
 mod pods_hear_why;
 mod pool_limits;
+mod reservation_used;
 mod rest;
 mod room_first;
 mod static_size;
@@ -34,7 +37,7 @@ use poolwright_core::PoolName;
 use poolwright_terms::keys::NODEPOOL_LABEL;
 
 use crate::cloud::Machine;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, JobPlan};
 
 pub use departures::Departures;
 pub use only_leaders::Leadership;
@@ -88,6 +91,23 @@ impl Scene<'_> {
         claim.metadata.labels.as_ref()?.get(NODEPOOL_LABEL)
     }
 
+    /// Returns the plan of the Job of this name.
+    fn plan_of(&self, job: &str) -> Option<&JobPlan> {
+        self.cluster.jobs.iter().map(|job| &job.plan).find(|plan| plan.name == job)
+    }
+
+    /// Returns `minCount` of a Job's PodGroup, if its pods belong to one.
+    fn gang(&self, job: &str) -> Option<u32> {
+        self.plan_of(job)?.gang
+    }
+
+    /// Returns when a request, a watch, a call, an instance or a controller last failed, or the cloud last refused a launch; `None` if
+    /// none did.
+    fn last_failure(&self) -> Option<Duration> {
+        let failed = Some(self.disturbed.max(self.troubled)).filter(|last| !last.is_zero());
+        failed.max(self.cluster.cloud.last_refusal())
+    }
+
     /// Returns whether the claim of this name belongs to a pool with replicas.
     fn is_static(&self, claim: &str) -> bool {
         let pool = self.cluster.claims.get(claim).and_then(|claim| Self::pool_of(claim));
@@ -99,11 +119,15 @@ impl Scene<'_> {
 type Rule = (&'static str, fn(&Scene<'_>, &mut Memory) -> Option<String>);
 
 /// Rules that are checked after every change.
-const RULES: [Rule; 17] = [
+const RULES: [Rule; 21] = [
     (one_instance::RULE, one_instance::check),
     (leaks::RULE, leaks::check),
     (claims_outlive::RULE, claims_outlive::check),
     (pool_limits::RULE, pool_limits::check),
+    (gangs_whole::RULE, gangs_whole::check),
+    (choice_left::RULE, choice_left::check),
+    (reservation_used::KEPT, reservation_used::kept),
+    (reservation_used::USED, reservation_used::used),
     (known_prices::RULE, known_prices::check),
     (work_kept::RULE, work_kept::check),
     (claims_say_why::BOUGHT, claims_say_why::bought),
@@ -150,6 +174,9 @@ pub struct Memory {
     moves: moves_save::Seen,
     sizes: static_size::Seen,
     volumes: volumes_detached::Seen,
+    gangs: gangs_whole::Seen,
+    choices: choice_left::Seen,
+    reservation: reservation_used::Seen,
 }
 
 impl Memory {

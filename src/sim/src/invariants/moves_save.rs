@@ -75,11 +75,15 @@ enum Bound {
     Most,
 }
 
-/// Returns a bound on the price that a controller may know of a launched claim.
+/// Returns a bound on the price that a controller may know of a launched claim. What a node costs that it buys is the price of the
+/// planned offering if the cloud could choose another.
 fn price(scene: &Scene<'_>, claim: &NodeClaim, bound: Bound) -> Option<UsdPerHour> {
     let name = claim.metadata.name.as_deref()?;
     let (_, machine) = scene.machines.iter().find(|(_, one)| one.instance.claim == name)?;
-    let (least, most) = scene.cluster.cloud.price_range(&machine.instance.offering)?;
+    let planned =
+        machine.offered.first().filter(|_| matches!(bound, Bound::Least) && machine.offered.len() > 1);
+    let offering = planned.unwrap_or(&machine.instance.offering);
+    let (least, most) = scene.cluster.cloud.price_range(offering)?;
     Some(match bound {
         Bound::Least => least,
         Bound::Most => most,

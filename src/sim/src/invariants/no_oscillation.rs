@@ -8,7 +8,7 @@ use poolwright_core::{Cause, PodKey};
 use super::{Memory, Scene, disruption_budgets};
 use crate::cloud::Machine;
 
-pub(super) const RULE: &str = "in each hour, at most this many instances are launched for a Job: its pods to place, times one plus the clock changes, deleted claims and moves for cost, plus its failed and expired nodes, plus four";
+pub(super) const RULE: &str = "in each hour, at most this many instances are launched for a Job: its pods to place, times one plus the clock changes, deleted claims and moves for cost, plus its failed and expired nodes, plus four; for a gang, each of these nodes and each failed launch counts as all its pods";
 
 const HOUR: Duration = Duration::from_hours(1);
 /// Extra launches: pods may take each other's room, and a new plan may come before an old one is carried out.
@@ -24,6 +24,10 @@ pub(super) struct OfJob {
     failed: VecDeque<Duration>,
     /// How often consolidation may have moved each pod: once for each start of a controller, which forgets earlier moves.
     moves: usize,
+    /// The number of pods that start together; 0 if each starts alone.
+    gang: usize,
+    /// The launches that failed for all their offerings in the last hour. The other nodes of a gang are terminated then.
+    unlaunched: usize,
 }
 
 /// The memory of this rule.
@@ -78,13 +82,25 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
     let set = scene.calendars_set.iter().chain(scene.withdrawn).filter(within).count();
     let moved = scene.cluster.view().pools.values().any(|pool| pool.disruption.consolidates);
     let moves = if moved { scene.started.iter().filter(within).count().max(1) } else { 0 };
+    let unlaunched = scene.cluster.cloud.failed_launches().iter().filter(within).count();
     jobs.iter_mut().find_map(|(name, job)| {
-        job.moves = moves;
-        let plan = scene.cluster.jobs.iter().find(|job| job.plan.name == *name);
-        // Nodes are also bought for expected pods.
-        job.to_come = plan.map_or(0, |job| job.plan.pods as usize);
+        (job.moves, job.unlaunched) = (moves, unlaunched);
+        let plan = scene.plan_of(name);
+        // Nodes are also bought for expected pods: up to the limits of the pools, if an object asks for more pods than these hold.
+        job.to_come = plan.map_or(0, |plan| match plan.asks {
+            Some(_) => most_nodes(scene).saturating_mul(job.pods.len().max(1)),
+            None => plan.pods as usize,
+        });
+        job.gang = plan.filter(|plan| plan.gang.is_some()).map_or(0, |plan| plan.pods as usize);
         job.beyond(name, set, scene.now)
     })
+}
+
+/// Returns the number of nodes that the limits of all pools allow.
+fn most_nodes(scene: &Scene<'_>) -> usize {
+    let pools = scene.cluster.view().pools.values().filter(|pool| pool.replicas.is_none());
+    let nodes = pools.map(|pool| pool.limits.nodes.unwrap_or(u64::MAX)).fold(0, u64::saturating_add);
+    usize::try_from(nodes).unwrap_or(usize::MAX)
 }
 
 impl OfJob {
@@ -98,19 +114,22 @@ impl OfJob {
         }
         let (launched, pods, failed) =
             (self.launched.len(), self.pods.len().max(self.to_come), self.failed.len());
-        (launched > pods * (1 + calendars_set + self.moves) + failed + BESIDES)
+        let again = if self.gang == 0 { failed } else { failed.saturating_add(self.unlaunched) * self.gang };
+        let most = pods.saturating_mul(1 + calendars_set + self.moves).saturating_add(again + BESIDES);
+        (launched > most)
             .then(|| format!("{launched} instances for {name} of {pods} pods, {failed} of them failed"))
     }
 }
 
 /// Returns whether the cloud broke the machine, which justifies a replacement.
 fn has_failed(machine: &Machine, now: Duration) -> bool {
-    let told = machine.notice.is_some_and(|(at, _)| at <= now);
+    let told = machine.notice.is_some_and(|(at, _)| at <= now)
+        || machine.reserved_until.is_some_and(|(at, _)| at <= now);
     machine.joins.is_none() || machine.lacks > 0 || told || machine.dies.is_some_and(|dies| dies <= now)
 }
 
 /// Returns the Job of a planned pod: `default/job-3-0-1`, or `default/Job:job-3#0` for an expected pod.
-fn job_of(planned: &str) -> Option<String> {
+pub(super) fn job_of(planned: &str) -> Option<String> {
     match planned.parse().ok()? {
         PodKey::Existing(pod) => Some(pod.name.rsplitn(3, '-').nth(2)?.to_owned()),
         PodKey::Expected { owner, .. } => Some(owner.name.clone()),
@@ -149,5 +168,20 @@ mod tests {
         assert!(job.beyond("job-1", 0, at(59)).is_some());
         // Launches and their justifications count for one hour.
         assert_eq!(job.beyond("job-1", 0, at(70)), None);
+    }
+
+    #[test]
+    fn a_gang_may_be_bought_again_after_a_node_or_a_launch_of_it_failed() {
+        let at = |minute: u64| Duration::from_mins(minute);
+        let mut job = OfJob { gang: 3, ..OfJob::default() };
+        job.pods.extend([at(0), at(0), at(0)]);
+        job.launched.extend((0..10).map(at));
+        assert!(job.beyond("job-1", 0, at(10)).is_some());
+        job.unlaunched = 1;
+        assert_eq!(job.beyond("job-1", 0, at(10)), None);
+        job.launched.push_back(at(10));
+        assert!(job.beyond("job-1", 0, at(10)).is_some());
+        job.failed.push_back(at(9));
+        assert_eq!(job.beyond("job-1", 0, at(10)), None);
     }
 }

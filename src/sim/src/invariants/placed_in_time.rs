@@ -1,4 +1,4 @@
-//! No pod waits for long if a node for it can be bought.
+//! No pod waits for long if a node for it can be bought, and no gang if nodes for enough of its pods can be.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,9 +19,7 @@ pub(super) type Seen = BTreeMap<String, Duration>;
 pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
     let before = std::mem::take(&mut memory.waiting);
     for pod in offers::waiting(scene) {
-        // This second opinion does not know rules about other pods, or gangs.
-        let alone = pod.group.is_none() && pod.spec.spreads.is_empty() && pod.spec.affinity.is_empty();
-        if !alone || !offers::can_be_had(scene, pod) {
+        if !offers::is_alone(pod) || !offers::can_be_had(scene, pod) {
             continue;
         }
         let since = before.get(&pod.uid.0).copied().unwrap_or(scene.now);

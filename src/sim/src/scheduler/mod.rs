@@ -3,8 +3,10 @@
 //!
 //! It is a pure function. Where the kube-scheduler chooses at random, the caller chooses.
 //!
-//! Differences from the kube-scheduler: it checks all nodes of a large cluster, not a sample. It has no `ImageLocality`, no
-//! `DynamicResources` and no gangs; a pod that needs one of the last two is refused as [`Unmodelled`]. It supports only bound
+//! It places the pods of a gang together or not at all ([`Scheduler::schedule_gang`]).
+//!
+//! Differences from the kube-scheduler: it checks all nodes of a large cluster, not a sample. It has no `ImageLocality` and no
+//! `DynamicResources`; a pod that needs the latter is refused as [`Unmodelled`]. Gangs preempt no pods. It supports only bound
 //! volumes. It sees a pod through the model ([`poolwright_core::Pod`]), so it knows the requests of a whole pod, and its creation
 //! time instead of its start time.
 //!
@@ -13,6 +15,7 @@
 mod attempt;
 mod cluster;
 mod filters;
+mod gangs;
 #[cfg(test)]
 mod kit;
 mod looks;
@@ -132,6 +135,20 @@ impl Scheduler {
         may_preempt: MayPreempt,
         pick: Pick<'_>,
     ) -> Result<Outcome, Unmodelled> {
+        if !cluster.is_empty() {
+            refuse_gang(cluster, pod)?;
+        }
+        self.place(cluster, pod, may_preempt, pick)
+    }
+
+    /// Tries to schedule one pod, whatever group it belongs to.
+    fn place(
+        &self,
+        cluster: &Cluster,
+        pod: &Pod,
+        may_preempt: MayPreempt,
+        pick: Pick<'_>,
+    ) -> Result<Outcome, Unmodelled> {
         let nothing = |message| Outcome::Unschedulable { message, preemption: Preemption::NotTried };
         if cluster.is_empty() {
             return Ok(nothing("no nodes available to schedule pods".to_owned()));
@@ -148,6 +165,7 @@ impl Scheduler {
 
     /// Returns the nodes that fit a pod now, and the reasons for all others.
     pub fn feasible(&self, cluster: &Cluster, pod: &Pod) -> Result<Feasible, Unmodelled> {
+        refuse_gang(cluster, pod)?;
         let attempt = self.attempt(cluster, pod)?;
         let found = Found::new(cluster, &attempt)?;
         let name = |at: &NodeInfo| at.node.name.clone();
@@ -159,27 +177,30 @@ impl Scheduler {
     }
 
     fn attempt<'a>(&'a self, cluster: &Cluster, pod: &'a Pod) -> Result<Attempt<'a>, Unmodelled> {
-        let refused = |field: &str, rule: &str| Unmodelled {
-            pod: pod.key.clone(),
-            field: field.into(),
-            rule: rule.into(),
-        };
         if let Some(rule) = pod.spec.unmodelled.first() {
-            return Err(refused(&rule.field, &rule.rule));
+            return Err(unmodelled(pod, &rule.field, &rule.rule));
         }
         if pod.spec.gpu_share.is_some() {
-            return Err(refused("the share of a GPU", "a resource of which a pod takes a part"));
-        }
-        if let Some(key) = pod.group_key() {
-            let group = cluster.around.pod_groups.get(&key);
-            let is_basic =
-                |group: &poolwright_core::PodGroup| group.min_count.is_none() && group.unmodelled.is_empty();
-            if !group.is_some_and(|group| is_basic(group)) {
-                return Err(refused("spec.schedulingGroup", "a PodGroup whose pods are placed as one"));
-            }
+            return Err(unmodelled(pod, "the share of a GPU", "a resource of which a pod takes a part"));
         }
         Ok(Attempt::new(cluster, self.profiles.get(&pod.scheduler), pod))
     }
+}
+
+fn unmodelled(pod: &Pod, field: &str, rule: &str) -> Unmodelled {
+    Unmodelled { pod: pod.key.clone(), field: field.to_owned(), rule: rule.to_owned() }
+}
+
+/// Refuses a pod of a gang, which cannot be scheduled alone.
+fn refuse_gang(cluster: &Cluster, pod: &Pod) -> Result<(), Unmodelled> {
+    let Some(key) = pod.group_key() else { return Ok(()) };
+    let group = cluster.around.pod_groups.get(&key);
+    let is_basic =
+        |group: &poolwright_core::PodGroup| group.min_count.is_none() && group.unmodelled.is_empty();
+    if group.is_some_and(|group| is_basic(group)) {
+        return Ok(());
+    }
+    Err(unmodelled(pod, "spec.schedulingGroup", "a PodGroup whose pods are placed as one"))
 }
 
 /// The results of the filters.

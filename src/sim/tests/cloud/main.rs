@@ -2,16 +2,17 @@
 
 mod world;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::http::Method;
 use poolwright_catalog::OfferingId;
-use poolwright_provider_contract::LaunchError;
 use poolwright_provider_contract::conformance::{Failure, Fixture, World, run_all};
+use poolwright_provider_contract::{LaunchError, LaunchRequest};
 use poolwright_sim::accidents::Rates;
-use poolwright_sim::cloud::{Notice, Quotas};
-use poolwright_terms::CapacityType;
+use poolwright_sim::cloud::{Notice, Quotas, Reservation};
+use poolwright_terms::{CapacityType, InterruptionKind};
 use serde_json::{Value, json};
 use world::SimWorld;
 
@@ -76,6 +77,57 @@ async fn prices_of_spot_instances_move_and_stay_below_those_on_demand() {
         assert!(dear.is_none_or(|dear| is < dear), "{} at {is:#}, on demand {dear:?}", one.id);
     }
     assert!(moved > 0, "no price has moved");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reservation_has_so_many_instances_and_ends_with_them_after_an_announcement() {
+    let world = SimWorld::new(1, Rates::NONE, Quotas::new());
+    let offering = OfferingId {
+        instance_type: "g4dn.xlarge".into(),
+        zone: "us-east-1a".into(),
+        capacity_type: CapacityType::Reserved,
+    };
+    let ends = Duration::from_mins(30);
+    world.cloud.reserve(Reservation { offering: offering.clone(), instances: 1, ends: Some(ends) });
+    let free = || world.cloud.catalogue().offering(&offering).and_then(|one| one.available);
+    let provider = world.caller();
+    let wanted = |name: &str| world.request(name, "g4dn.xlarge", CapacityType::Reserved);
+    assert_eq!(free(), Some(1));
+    let launched = provider.launch(&wanted("a")).await.expect("one is free").instance;
+    assert_eq!((&launched.offering, free()), (&offering, Some(0)));
+    let error = provider.launch(&wanted("b")).await.expect_err("it has one instance");
+    let LaunchError::AllFailed(failed) = &error else { panic!("{error}") };
+    assert!(matches!(&failed[0].error, LaunchError::StockOut(why) if why.contains("used up")), "{error}");
+
+    let heard = provider.interruptions().await.expect("no accidents");
+    let said = &heard[0].interruptions[0];
+    assert_eq!(said.kind, InterruptionKind::ReservationEnd);
+    let deadline = said.deadline.expect("the cloud says when");
+    assert_eq!(deadline.duration_since(said.noticed).as_mins(), 10);
+    assert!(world.cloud.is_running(&launched.provider_id));
+    world.live_until(ends + Duration::from_secs(1)).await;
+    assert!(!world.cloud.is_running(&launched.provider_id));
+    assert_eq!(free(), Some(0), "nothing can be launched after the end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_that_chooses_launches_any_of_the_offerings_that_are_named_together_and_else_the_first() {
+    let world = SimWorld::new(1, Rates::NONE, Quotas::new());
+    world.cloud.choose_freely();
+    let provider = world.caller();
+    let mut request = world.request("a", "g4dn.xlarge", CapacityType::OnDemand);
+    request.offerings.extend(world.request("a", "g4dn.12xlarge", CapacityType::OnDemand).offerings);
+    let mut launched = [BTreeSet::new(), BTreeSet::new()];
+    for number in 0..40 {
+        let together = if number % 2 == 0 { request.offerings.len() } else { 0 };
+        let (key, claim) = (format!("key-{number}"), format!("node-{number}"));
+        let request = LaunchRequest { key, claim, together, ..request.clone() };
+        let instance = provider.launch(&request).await.expect("an instance").instance;
+        launched[number % 2].insert(instance.offering.instance_type.to_string());
+    }
+    let [chosen, first] = launched;
+    assert_eq!(chosen.iter().collect::<Vec<_>>(), ["g4dn.12xlarge", "g4dn.xlarge"]);
+    assert_eq!(first.iter().collect::<Vec<_>>(), ["g4dn.xlarge"]);
 }
 
 /// Returns a spot instance that is interrupted with notice, from the first seed that has one.

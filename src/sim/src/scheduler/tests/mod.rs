@@ -2,6 +2,7 @@
 
 mod cluster;
 mod filters;
+mod gangs;
 mod near;
 mod preemption;
 mod scores;
