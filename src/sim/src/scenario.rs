@@ -212,7 +212,7 @@ fn reservation(dice: &mut Dice, catalogue: &Catalogue, objects: &mut [Value]) ->
     let wanted = dice.per_mille(180);
     let id = (*dice.pick(&sold).filter(|_| wanted)?).clone();
     let instances = 1 + u32::try_from(dice.below(3)).unwrap_or(0);
-    let ends = dice.between(Duration::from_mins(20), Duration::from_mins(60));
+    let ends = dice.between(Duration::from_mins(20), Duration::from_hours(1));
     for pool in pools(objects) {
         if let Some(types) = pool["spec"]["template"]["spec"]["requirements"][0]["values"].as_array_mut() {
             types.push(json!(CapacityType::Reserved.as_str()));

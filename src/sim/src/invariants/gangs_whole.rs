@@ -87,12 +87,11 @@ fn served(scene: &Scene<'_>, job: &str, named: &BTreeSet<String>) -> usize {
 fn room_beside(scene: &Scene<'_>, claim: &NodeClaim, job: &str) -> Option<ResourceList> {
     let all = scene.cluster.view();
     let model = poolwright_intake::node_claim(claim).ok()?;
-    let mut room = match &model.launched {
-        Some(_) => model.current_offering().allocatable.clone(),
-        None => {
-            let rooms = model.offerings.iter().map(|one| &one.allocatable);
-            rooms.fold(ResourceList::new(), |most, room| ResourceList::max(&most, room))
-        }
+    let mut room = if model.launched.is_some() {
+        model.current_offering().allocatable.clone()
+    } else {
+        let rooms = model.offerings.iter().map(|one| &one.allocatable);
+        rooms.fold(ResourceList::new(), |most, room| ResourceList::max(&most, room))
     };
     if let Some(here) = all.pods.on_node(&model.name.0) {
         let mut taken = here.requests.clone();
