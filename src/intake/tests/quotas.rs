@@ -229,3 +229,25 @@ fn extended_resources_are_limited_by_their_requests_alone() {
     assert_eq!((manifest.pods.len(), manifest.notes.len()), (3, 2), "an API server enforces neither");
     assert!(manifest.notes[0].ends_with("limits nothing in an API server; write `requests.nvidia.com/gpu`"));
 }
+
+#[test]
+fn pods_that_a_stored_controller_has_count_once_and_a_quota_with_a_status_counts_them_already() {
+    let mut web = stored(apps("Deployment", "web", 3), None);
+    web["status"] = json!({"replicas": 3});
+    let hard = json!({"pods": "3"});
+    let manifest = read(&[counted(&hard, json!({"pods": "3"})), web.clone()]);
+    assert_eq!(names(&manifest), ["web-0", "web-1", "web-2"]);
+    assert_eq!(manifest.refused, []);
+    // It wants one more than it has.
+    web["spec"]["replicas"] = json!(4);
+    let manifest = read(&[counted(&hard, json!({"pods": "3"})), web]);
+    assert_eq!((manifest.pods.len(), manifest.refused.len()), (3, 1));
+}
+
+#[test]
+fn a_quota_asks_no_container_for_requests_if_the_whole_pod_states_some() {
+    let mut pod = object("v1", "Pod", "p", json!({"containers": [{"name": "c", "image": "i"}]}));
+    pod["spec"]["resources"] = json!({"requests": {"cpu": "1"}});
+    let manifest = read(&[quota(json!({"requests.cpu": "4", "requests.memory": "8Gi"})), pod]);
+    assert_eq!(names(&manifest), ["p"]);
+}

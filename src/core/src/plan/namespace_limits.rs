@@ -26,7 +26,7 @@ use crate::supply::namespace_use::{NamespaceUse, Part, SharedNode, counts, of_st
 use crate::supply::offerings::Supply;
 
 /// The number of rounds after which nothing more is bought for a namespace that is still beyond a limit.
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 8;
 
 /// The time until the next plan while pods are held back. The end of other pods of the namespace makes no plan.
 const AGAIN: SignedDuration = SignedDuration::from_secs(30);
@@ -360,7 +360,10 @@ impl Excess {
         // Before nodes are chosen, a price is at least one micro-dollar.
         let asked = Some(asked).filter(|asked| kind != NamespaceLimit::UsdPerHour || *asked > 1);
         if let Some(asked) = asked.filter(|asked| *asked > most) {
-            return format!("{limit} is below the {} that {it} needs; {remedy}", quantity(kind, asked));
+            // Pods need their GPUs. Other nodes, or fewer pods on a node, might cost less.
+            let needs =
+                if kind == NamespaceLimit::Gpus { "needs" } else { "would take in the best plan found" };
+            return format!("{limit} is below the {} that {it} {needs}; {remedy}", quantity(kind, asked));
         }
         let used = used.map(|used| used.of(kind));
         // Pods that the namespace was beyond the limit with may have no place after all.
@@ -418,8 +421,48 @@ fn excesses(
         }
         found.push(beyond);
     }
+    keep_some((namespace, ceilings), accounts, used, units, &mut found);
     first_come(units, &mut found);
     found
+}
+
+/// Keeps some of the pods that share a node beyond the limit on money: fewer pods may fit a cheaper node, so the next plan tries as
+/// many as would pay for their part of this one.
+fn keep_some(
+    (namespace, ceilings): (&str, &[NamespaceCeiling]),
+    accounts: &Accounts<'_>,
+    used: NamespaceUse,
+    units: &[Unit<'_>],
+    found: &mut [Option<Excess>],
+) {
+    let kind = NamespaceLimit::UsdPerHour;
+    let Some(ceiling) = ceilings.iter().find(|one| one.kind == kind) else { return };
+    let mut left = ceiling.most.saturating_sub(used.of(kind));
+    for (at, node) in accounts.new.iter().enumerate() {
+        let is_on = |unit: &Unit<'_>| unit.on_new.iter().any(|(on, _)| *on == at);
+        let on_node: Vec<usize> = (0..units.len()).filter(|index| is_on(&units[*index])).collect();
+        let is_beyond = |index: &usize| {
+            let excess = found[*index].filter(|excess| excess.ceiling.kind == kind && excess.asked.is_some());
+            excess.is_some() && !units[*index].is_gang
+        };
+        if on_node.len() < 2 || !on_node.iter().all(is_beyond) {
+            continue;
+        }
+        let mut part = Part::default();
+        for (_, pod) in on_node.iter().flat_map(|index| &units[*index].on_new) {
+            node.add(&mut part, pod);
+        }
+        let price = node.use_with(namespace, &part).of(kind).max(1);
+        let count = on_node.len() as u64;
+        let pays = u128::from(count) * u128::from(left) / u128::from(price);
+        // An eighth at least is held back, so that the rounds suffice.
+        let most = count - 1 - count / 8;
+        let keeps = u64::try_from(pays).unwrap_or(u64::MAX).clamp(u64::from(left > 0), most);
+        left = left.saturating_sub(price.saturating_mul(keeps) / count);
+        for (index, _) in on_node.iter().zip(0..keeps) {
+            found[*index] = None;
+        }
+    }
 }
 
 /// Returns the limit that these additions exceed, if they do. What is used already may be beyond it.

@@ -109,9 +109,23 @@ fn limits_on_nodes_and_on_money_hold_too() {
     assert_eq!(too_low.claims, []);
     assert_eq!(
         left(&too_low).1,
-        "limit usdPerHour = 1.00 of namespace `ml` is below the 1.006 that it needs; raise \
+        "limit usdPerHour = 1.00 of namespace `ml` is below the 1.006 that it would take in the best plan found; raise \
          poolwright.dev/limit-usd-per-hour of the Namespace"
     );
+}
+
+#[test]
+fn a_node_beyond_the_limit_on_money_is_replaced_by_a_cheaper_one_for_fewer_pods() {
+    let sold = catalogue(vec![
+        Kind("c7.xlarge", capacity(4, 8, 0), None, &[("a", "0.17")]),
+        Kind("c7.2xlarge", capacity(8, 16, 0), None, &[("a", "0.30")]),
+    ]);
+    let pods = (0..7).map(|n| of("ml", &format!("p{n}"), n, pod("", requests(1, 1, 0))));
+    let snapshot = with(cluster(sold, [pool("cpu")]), pods);
+    assert_eq!(planned(&snapshot).cost, usd("0.30"));
+    let plan = planned(&limited(snapshot, "ml", MONEY, "0.29"));
+    assert_eq!((plan.cost, bought_for(&plan, "ml").len()), (usd("0.17"), 4));
+    assert_eq!(plan.unplaced.len(), 3);
 }
 
 #[test]
@@ -135,7 +149,7 @@ fn the_default_holds_for_namespaces_that_state_no_limit_and_an_unreadable_limit_
     );
     assert_eq!(
         message("typo"),
-        "limit nodes = 0 of namespace `typo` is below the 1 that it needs; correct poolwright.dev/limit-nodes of the Namespace"
+        "limit nodes = 0 of namespace `typo` is below the 1 that it would take in the best plan found; correct poolwright.dev/limit-nodes of the Namespace"
     );
 }
 

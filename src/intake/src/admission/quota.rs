@@ -174,7 +174,16 @@ impl QuotaDemands {
 
     /// Returns a problem for each container that does not state what the quota limits.
     pub fn refusals(&self, path: &str, spec: &PodSpec) -> Vec<FieldProblem> {
-        let whole = spec.resources.as_ref();
+        // An API server asks containers for nothing if the whole pod states something (`podEvaluator.Constraints`).
+        let states_some =
+            |all: &Option<BTreeMap<String, Quantity>>| all.as_ref().is_some_and(|all| !all.is_empty());
+        if spec
+            .resources
+            .as_ref()
+            .is_some_and(|whole| states_some(&whole.requests) || states_some(&whole.limits))
+        {
+            return Vec::new();
+        }
         let lists =
             [("containers", Some(&spec.containers)), ("initContainers", spec.init_containers.as_ref())];
         let mut problems = Vec::new();
@@ -182,9 +191,6 @@ impl QuotaDemands {
             return problems;
         }
         for key in &self.keys {
-            if states(whole, key) {
-                continue;
-            }
             for (list, containers) in lists {
                 for (at, container) in containers.into_iter().flatten().enumerate() {
                     if !states(container.resources.as_ref(), key) {

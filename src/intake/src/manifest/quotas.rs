@@ -98,11 +98,11 @@ impl Object {
 
     /// Removes the pods that the quotas of their namespace do not allow, and counts the others with all that comes with them. A
     /// pod of a StatefulSet is created after its PersistentVolumeClaims, and a pod with ephemeral volumes before: it then waits
-    /// for them. `has_pods` says whether the object has pods already. Returns why pods were removed, and notes.
+    /// for them. The object has `had` pods already. Returns why pods were removed, and notes.
     pub(super) fn hold_back(
         &self,
         expansion: &mut Expansion,
-        has_pods: bool,
+        had: usize,
         shared: &mut Shared,
     ) -> (Option<OverQuota>, Vec<String>) {
         let (namespace, is_new) = (self.namespace(), self.is_new());
@@ -115,7 +115,7 @@ impl Object {
         let (owned, default_class) = (&*owned, default_class.as_deref());
         let Expansion { pods, claims, .. } = expansion;
         // The controllers between an object and its pods are there if it is.
-        let makes_makers = is_new && !has_pods;
+        let makes_makers = is_new && had == 0;
         if makes_makers && let Some(kind) = self.made_first() {
             let usage = Usage::of_object(group_of(kind), kind, namespace, &serde_json::Value::Null);
             if let Err(over) = quotas.admit(&usage) {
@@ -133,7 +133,16 @@ impl Object {
         let mut makers: BTreeMap<Maker, Result<(), OverQuota>> = BTreeMap::new();
         let mut without: BTreeMap<String, OverQuota> = BTreeMap::new();
         let mut why = None;
+        // Its status tells of pods that are not in the files. A quota with a status counts them already.
+        let mut there = self.existing_pods().saturating_sub(had);
+        if quotas.count_stored_of(namespace) {
+            there = 0;
+        }
         pods.retain(|made| {
+            if there > 0 {
+                there -= 1;
+                return true;
+            }
             let maker = &made.origin.maker;
             let of_maker = if makes_makers {
                 let admit = || admit_maker(maker, namespace, quotas, owned);
@@ -171,6 +180,12 @@ impl Object {
             ));
         }
         (why, notes)
+    }
+
+    /// Returns the number of pods that a stored object has, by its status.
+    fn existing_pods(&self) -> usize {
+        let count = |field: &str| self.value["status"][field].as_u64().unwrap_or(0);
+        if self.is_new() { 0 } else { usize::try_from(count("replicas").max(count("active"))).unwrap_or(0) }
     }
 
     /// Says that the quotas do not allow `held` of the `all` pods that the object lacks.

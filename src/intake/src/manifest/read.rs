@@ -160,7 +160,6 @@ impl Object {
                 }
                 if let Some(over) = self.over_quota(shared) {
                     manifest.notes.push(self.refused(&over, 0));
-                    return Ok(());
                 }
                 let owned = &shared.owned;
                 let is_shown_otherwise = owned.controls(&self.value) || owned.is_controlled(&self.value);
@@ -403,25 +402,25 @@ impl Object {
         }
         manifest.workloads.extend(expansion.workload.take());
         let gangs = Gangs::of(&expansion);
-        let mut has_pods = false;
+        let mut had = None;
         if self.kind != "Pod" {
             // The output of a cluster contains both workloads and their pods.
-            let had = shared.owned.take(&self.value, &mut expansion.pods);
-            has_pods = had.is_some_and(|had| had > 0);
+            had = shared.owned.take(&self.value, &mut expansion.pods);
             match (had, expansion.pods.len()) {
                 (None, 1..) if self.is_paused_before_first() => {
                     note("it is paused and has no ReplicaSet, so it makes no pods");
                     expansion.pods.clear();
                 }
-                (None, _) => {}
                 (Some(_), 0) => note("what it controls is in the manifest and counts instead"),
-                (Some(had), lacks) => {
-                    note(&format!("pods in the manifest: {had}; pods that it lacks, planned too: {lacks}"));
-                }
+                _ => {}
             }
         }
         let before = expansion.pods.len();
-        let (over, notes) = self.hold_back(&mut expansion, has_pods, shared);
+        let (over, notes) = self.hold_back(&mut expansion, had.unwrap_or(0), shared);
+        if let Some(had) = had.filter(|_| before > 0) {
+            let lacks = expansion.pods.len();
+            note(&format!("pods in the manifest: {had}; pods that it lacks, planned too: {lacks}"));
+        }
         if let Some(over) = over {
             note(&self.held_back(&over, before - expansion.pods.len(), before));
         }

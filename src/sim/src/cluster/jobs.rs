@@ -133,6 +133,17 @@ impl Cluster {
         self.jobs.iter().all(|job| job.is_done() || job.plan.never)
     }
 
+    /// Returns whether all pods of a Job are on nodes or have completed.
+    pub(crate) fn has_all_pods(&self, name: &str) -> bool {
+        self.jobs.iter().find(|job| job.plan.name == name).is_some_and(|job| {
+            let uid = poolwright_core::Uid(job.uid.clone());
+            let pods = self.index.view().pods.of_owner(&uid);
+            let is_bound =
+                |pod: &&poolwright_core::Pod| matches!(pod.phase, poolwright_core::PodPhase::Bound { .. });
+            pods.filter(is_bound).count() + job.done.len() >= job.plan.pods as usize
+        })
+    }
+
     pub(super) fn start_job(&mut self, number: usize) {
         let mut plan = self.jobs[number].plan.clone();
         if let Some(zone) = &plan.volume_in {
