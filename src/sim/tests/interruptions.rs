@@ -17,6 +17,8 @@ use tokio::time::sleep;
 
 /// The number of nodes.
 const NODES: usize = 500;
+/// As many nodes may still be starting when the messages come.
+const SLACK: usize = 5;
 /// One message in this many is about an instance that nobody knows.
 const FOREIGN: usize = 20;
 
@@ -98,6 +100,7 @@ async fn start(seen: &Arc<Mutex<Seen>>) -> Sandbox {
         "spec": {}});
     let pool = json!({"apiVersion": API_VERSION, "kind": "NodePool", "metadata": {"name": "fixed"}, "spec": {
         "replicas": NODES,
+        "limits": {"usdPerHour": "1000"},
         "template": {"spec": {
             "nodeClassRef": {"group": "poolwright.dev", "kind": NODE_CLASS_KIND, "name": NODE_CLASS},
             "requirements": [{"key": labels::CAPACITY_TYPE, "operator": "In", "values": ["on-demand"]}],
@@ -106,7 +109,7 @@ async fn start(seen: &Arc<Mutex<Seen>>) -> Sandbox {
     for object in [class, pool] {
         sandbox.create(&object).expect("the API server accepts it");
     }
-    wait_until("all nodes are open", Duration::from_mins(15), || lock(seen).open.len() == NODES).await;
+    wait_until("all nodes are open", Duration::from_mins(15), || lock(seen).open.len() >= NODES - SLACK).await;
     // Longer than the interval of listings: the controller knows then that the cloud has no other instance of this cluster.
     sleep(Duration::from_mins(1)).await;
     sandbox
