@@ -109,7 +109,8 @@ async fn start(seen: &Arc<Mutex<Seen>>) -> Sandbox {
     for object in [class, pool] {
         sandbox.create(&object).expect("the API server accepts it");
     }
-    wait_until("all nodes are open", Duration::from_mins(15), || lock(seen).open.len() >= NODES - SLACK).await;
+    wait_until("all nodes are open", Duration::from_mins(15), || lock(seen).open.len() >= NODES - SLACK)
+        .await;
     // Longer than the interval of listings: the controller knows then that the cloud has no other instance of this cluster.
     sleep(Duration::from_mins(1)).await;
     sandbox
