@@ -96,9 +96,10 @@ bench-ablation: ## turn off one stage of the solver at a time, and measure the l
 	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-solver --example ablation
 	@"$(CARGO_TARGET_DIR)/release/examples/ablation" $(CASE) --runs $(or $(RUNS),1) $(if $(STAGE),--stage "$(STAGE)")
 
-bench-mix: ## measure plans for Karpenter's benchmark mix, and single changes in a large cluster; PODS="10000 20000"
+bench-mix: ## measure plans for Karpenter's benchmark mix and for pods that conflict, and single changes in a large cluster; PODS="10000 20000"
 	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-intake --example mix
 	@"$(CARGO_TARGET_DIR)/release/examples/mix" $(PODS)
+	@"$(CARGO_TARGET_DIR)/release/examples/mix" --conflicts $(PODS)
 	@"$(CARGO_TARGET_DIR)/release/examples/mix" --incremental
 
 bench-scale: control-plane ## measure the memory and times of the real controller with NODES=5000 and PODS=50000 on a real API server

@@ -3,15 +3,19 @@
 use std::env;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
-use kube::client::ClientBuilder;
+use http::{Response, StatusCode};
+use kube::client::{ClientBuilder, DynBody};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
-use tower::util::MapErrLayer;
+use poolwright_controller::clock::{Clock, SystemClock};
+use tower::util::{MapErrLayer, MapResultLayer};
 
+use crate::credentials::Credentials;
 use crate::exit::BadFlag;
-use crate::reach::{BoxError, explain};
+use crate::reach::{BoxError, explain, refused};
 
 /// The behaviour of a client when the API server is busy or refuses for now (429, 503, 504).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,11 +149,22 @@ fn server(config: &Config) -> String {
 }
 
 fn connected(config: Config) -> Result<Client> {
-    let server = server(&config);
+    let (server, credentials) = (Arc::new(server(&config)), Arc::new(Credentials::of(&config)));
     let builder = ClientBuilder::try_from(config).context("cannot set up the connection to the cluster")?;
-    let explained = MapErrLayer::new(move |error: BoxError| explain(error, &server));
-    Ok(builder.with_layer(&explained).build())
+    let now = || SystemClock::new().now();
+    let (address, given) = (server.clone(), credentials.clone());
+    let explained = MapErrLayer::new(move |error: BoxError| explain(error, &address, &given, now()));
+    let accepted = MapResultLayer::new(move |answer: Answer| match answer {
+        Ok(response) if response.status() == StatusCode::UNAUTHORIZED => {
+            Err(refused(&server, &credentials, now()))
+        }
+        answer => answer,
+    });
+    Ok(builder.with_layer(&explained).with_layer(&accepted).build())
 }
+
+/// What the API server answers to a request.
+type Answer = Result<Response<Box<DynBody>>, BoxError>;
 
 #[cfg(test)]
 mod tests {

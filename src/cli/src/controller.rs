@@ -17,6 +17,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::args::{ControllerFlags, LogFormat, PlacementMode, limit};
 use crate::clouds::{self, clouds};
+use crate::credentials::Credentials;
 use crate::exit::{ExitStatus, Failure};
 use crate::plan::commitments;
 use crate::plan::limits::{limits, namespace_limits};
@@ -49,6 +50,10 @@ pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
         flags.context.as_deref(),
         connect::Patience::Tells,
     ))?;
+    let now = SystemClock::new().now();
+    for warning in Credentials::of(&cluster).all().iter().filter_map(|one| one.warning(now)) {
+        warn!("{warning}");
+    }
     runtime.block_on(async {
         let namespace =
             flags.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());

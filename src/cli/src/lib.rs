@@ -13,6 +13,7 @@ mod connect;
 mod controller;
 mod convert;
 mod crds;
+mod credentials;
 pub mod exit;
 mod explain;
 mod man;

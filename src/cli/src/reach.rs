@@ -1,4 +1,4 @@
-//! Explains why an API server does not answer: which server, what is wrong, and what to do about its certificate.
+//! Explains why an API server does not answer: which server, what is wrong, and what to do about its certificate or ours.
 //!
 //! The client says only `client error (Connect)`. The cause is in the errors below, and no error in the chain names the server.
 
@@ -7,8 +7,10 @@ use std::io;
 
 use jiff::Timestamp;
 use poolwright_controller::causes;
-use rustls::CertificateError;
 use rustls::pki_types::UnixTime;
+use rustls::{AlertDescription, CertificateError};
+
+use crate::credentials::Credentials;
 
 /// The error type between the layers of a client.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -18,28 +20,54 @@ enum Unanswered {
     /// The client rejects the certificate of a server: the server, and the cause with a remedy.
     #[error("the certificate of the API server {0} {1}")]
     Certificate(String, String),
+    /// The server rejects who we are: the server, and the cause with a remedy.
+    #[error("the API server {0} does not accept our credentials: {1}")]
+    Refused(String, String),
     /// The connection to a server failed: the server, and the cause.
     #[error("the connection to the API server {0} failed: {1}")]
     Connection(String, String),
 }
 
+/// Returns the error of a request that the server answers with `401 Unauthorized`.
+pub fn refused(server: &str, credentials: &Credentials, now: Timestamp) -> BoxError {
+    Box::new(Unanswered::Refused(server.to_owned(), credentials.refusal(now)))
+}
+
 /// Adds the server's address and the cause to an error of a request.
-pub fn explain(error: BoxError, server: &str) -> BoxError {
+pub fn explain(error: BoxError, server: &str, credentials: &Credentials, now: Timestamp) -> BoxError {
     // The client's own errors need no explanation.
     if error.is::<kube::Error>() {
         return error;
     }
-    Box::new(match certificate_error(error.as_ref()) {
-        Some(found) => Unanswered::Certificate(server.to_owned(), fault(found)),
-        None => Unanswered::Connection(server.to_owned(), causes(error.as_ref())),
-    })
+    match tls_error(error.as_ref()) {
+        Some(rustls::Error::InvalidCertificate(found)) => {
+            Box::new(Unanswered::Certificate(server.to_owned(), fault(found, credentials.authority(now))))
+        }
+        Some(rustls::Error::AlertReceived(alert)) if is_about_us(*alert) => refused(server, credentials, now),
+        _ => Box::new(Unanswered::Connection(server.to_owned(), causes(error.as_ref()))),
+    }
 }
 
-/// Returns the certificate error in the chain of this error, if there is one.
-fn certificate_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a CertificateError> {
+/// Returns whether a server, or a proxy in front of it, says with this alert that it does not accept our certificate.
+const fn is_about_us(alert: AlertDescription) -> bool {
+    matches!(
+        alert,
+        AlertDescription::BadCertificate
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::CertificateRequired
+            | AlertDescription::UnknownCA
+            | AlertDescription::AccessDenied
+    )
+}
+
+/// Returns the TLS error in the chain of this error, if there is one.
+fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     let mut next = Some(error);
     while let Some(error) = next {
-        if let Some(rustls::Error::InvalidCertificate(found)) = error.downcast_ref() {
+        if let Some(found) = error.downcast_ref() {
             return Some(found);
         }
         next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
@@ -51,7 +79,8 @@ fn certificate_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Certifi
     None
 }
 
-fn fault(found: &CertificateError) -> String {
+/// Says what is wrong with the server's certificate. `authority` says whom we trust.
+fn fault(found: &CertificateError, authority: Option<String>) -> String {
     match found {
         CertificateError::Expired => format!("has expired; {RENEW}"),
         CertificateError::ExpiredContext { not_after, .. } => {
@@ -62,7 +91,8 @@ fn fault(found: &CertificateError) -> String {
             format!("is not valid before {}; {SET_CLOCK}", time(*not_before))
         }
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            format!("is not trusted: {SIGNER}")
+            let trusted = authority.map(|authority| format!(" ({authority})")).unwrap_or_default();
+            format!("is not trusted: no authority that we were given has signed it{trusted}; {SIGNER}")
         }
         CertificateError::NotValidForName => format!("is for another server; {NAME}"),
         CertificateError::NotValidForNameContext { presented, .. } => {
@@ -77,9 +107,8 @@ fn fault(found: &CertificateError) -> String {
 const RENEW: &str = "renew it there (where kubeadm runs the cluster: kubeadm certs renew apiserver, and restart the API \
                      server), or set the clock of this machine if that is wrong";
 const SET_CLOCK: &str = "set the clock of this machine, or of the one that issued it";
-const SIGNER: &str = "no authority that we were given has signed it; put the cluster's authority into the kubeconfig \
-                      (certificate-authority-data), and make sure that its server is the right one (in a pod both come \
-                      with the service account)";
+const SIGNER: &str = "put the cluster's authority into the kubeconfig (certificate-authority-data), and make sure that its \
+                      server is the right one (in a pod both come with the service account)";
 const NAME: &str = "use an address in the kubeconfig that the certificate names, or set tls-server-name there to one of its names";
 
 fn time(at: UnixTime) -> String {
@@ -103,8 +132,14 @@ mod tests {
         Box::new(Connect(io::Error::other(io::Error::other(carried))))
     }
 
+    const SERVER: &str = "https://10.0.0.1:6443";
+
+    fn explained(error: BoxError) -> BoxError {
+        explain(error, SERVER, &Credentials::default(), Timestamp::UNIX_EPOCH)
+    }
+
     fn told(found: CertificateError) -> String {
-        explain(connect(rustls::Error::InvalidCertificate(found)), "https://10.0.0.1:6443").to_string()
+        explained(connect(rustls::Error::InvalidCertificate(found))).to_string()
     }
 
     fn at(seconds: u64) -> UnixTime {
@@ -136,10 +171,21 @@ mod tests {
     #[test]
     fn why_else_there_is_no_answer_is_told_with_the_server_and_other_errors_stay_as_they_are() {
         let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
-        let told = explain(connect(refused), "https://10.0.0.1:6443").to_string();
+        let told = explained(connect(refused)).to_string();
         let server = "the connection to the API server https://10.0.0.1:6443 failed";
         assert_eq!(told, format!("{server}: client error (Connect): connection refused"));
         let own = kube::Error::LinesCodecMaxLineLengthExceeded;
-        assert!(explain(Box::new(own), "https://10.0.0.1:6443").is::<kube::Error>());
+        assert!(explained(Box::new(own)).is::<kube::Error>());
+    }
+
+    #[test]
+    fn a_server_that_rejects_our_certificate_is_not_told_as_a_failed_connection() {
+        let expected = "the API server https://10.0.0.1:6443 does not accept our credentials: the kubeconfig has none for this context";
+        for alert in [AlertDescription::CertificateExpired, AlertDescription::CertificateRequired] {
+            let told = explained(connect(rustls::Error::AlertReceived(alert))).to_string();
+            assert!(told.starts_with(expected), "{told}");
+        }
+        let other = explained(connect(rustls::Error::AlertReceived(AlertDescription::ProtocolVersion)));
+        assert!(other.to_string().starts_with("the connection to the API server"), "{other}");
     }
 }

@@ -7,12 +7,17 @@
 //! checks. `CPU s` is the CPU time of the process in that time. First fit places the same pods under the same rules, in the zones
 //! that rules about zones gave them, and keeps pods apart that may not share a node. It is computed after the clock has stopped.
 //!
+//! `mix --conflicts [PODS...]` plans pods with host ports and anti-affinity instead. It then looks for PodDisruptionBudgets of
+//! these pods that never allow an eviction: see `mix/conflicts.rs`.
+//!
 //! `mix --incremental` fills an index with 5,000 nodes, half of them with claims, and 50,000 pods on them, a fifth of them of
 //! DaemonSets. It then measures one change after the other: see `mix/incremental.rs`.
 
 #![expect(clippy::disallowed_methods, reason = "measuring time is what this program is for")]
 #![expect(clippy::print_stdout, reason = "its figures are its output")]
 
+#[path = "mix/conflicts.rs"]
+mod conflicts;
 #[path = "mix/incremental.rs"]
 mod incremental;
 
@@ -27,6 +32,7 @@ use poolwright_catalog::{
 };
 use poolwright_core::Snapshot;
 use poolwright_core::plan::{PlanOptions, StopSignal, plan};
+use poolwright_core::rules::budgets::never_met;
 use poolwright_terms::{CapacityType, NodeClassRef};
 use serde_json::{Value, json};
 
@@ -50,16 +56,31 @@ impl Numbers {
     }
 }
 
+/// Returns a required pod affinity or anti-affinity to pods with these labels.
+fn term(key: &str, labels: &Value) -> Value {
+    json!({"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": key, "labelSelector": {"matchLabels": labels}}]})
+}
+
+/// Returns a pod that waits for a node, with random requests.
+fn waiting(numbers: &mut Numbers, at: usize, labels: &Value, mut spec: Value, ports: &Value) -> k8s::Pod {
+    let cpu = numbers.one_of(&["100m", "250m", "500m", "1000m", "1500m"]);
+    let memory = numbers.one_of(&["100Mi", "256Mi", "512Mi", "1024Mi", "2048Mi", "4096Mi"]);
+    spec["containers"] =
+        json!([{"name": "main", "ports": ports, "resources": {"requests": {"cpu": cpu, "memory": memory}}}]);
+    let status =
+        json!({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]});
+    let written = json!({"metadata": {"name": format!("pod-{at:05}"), "namespace": "default", "labels": labels},
+        "spec": spec, "status": status});
+    serde_json::from_value(written).expect("a pod")
+}
+
 fn object(numbers: &mut Numbers, at: usize, kinds: usize) -> k8s::Pod {
     let letter = |numbers: &mut Numbers| numbers.one_of(&["a", "b", "c", "d", "e", "f", "g"]);
     let (mut labels, mut spec) = (json!({"my-label": letter(numbers)}), json!({}));
     let spread = |key: &str, of: &str| {
         json!([{"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule",
             "labelSelector": {"matchLabels": {"my-label": of}}}])
-    };
-    let term = |key: &str, labels: &Value| {
-        json!({"requiredDuringSchedulingIgnoredDuringExecution": [
-            {"topologyKey": key, "labelSelector": {"matchLabels": labels}}]})
     };
     match at * 5 / kinds {
         0 => {}
@@ -74,14 +95,7 @@ fn object(numbers: &mut Numbers, at: usize, kinds: usize) -> k8s::Pod {
             spec["affinity"] = json!({"podAntiAffinity": term("kubernetes.io/hostname", &labels)});
         }
     }
-    let cpu = numbers.one_of(&["100m", "250m", "500m", "1000m", "1500m"]);
-    let memory = numbers.one_of(&["100Mi", "256Mi", "512Mi", "1024Mi", "2048Mi", "4096Mi"]);
-    spec["containers"] = json!([{"name": "main", "resources": {"requests": {"cpu": cpu, "memory": memory}}}]);
-    let status =
-        json!({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]});
-    let written = json!({"metadata": {"name": format!("pod-{at:05}"), "namespace": "default", "labels": labels},
-        "spec": spec, "status": status});
-    serde_json::from_value(written).expect("a pod")
+    waiting(numbers, at, &labels, spec, &json!([]))
 }
 
 fn catalogue() -> Catalogue {
@@ -142,10 +156,11 @@ fn processor_time() -> f64 {
 }
 
 fn main() {
-    let only_incremental = std::env::args().any(|text| text == "--incremental");
+    let has = |flag: &str| std::env::args().any(|text| text == flag);
+    let (only_incremental, with_conflicts) = (has("--incremental"), has("--conflicts"));
     let mut counts: Vec<usize> = std::env::args().skip(1).filter_map(|text| text.parse().ok()).collect();
     if counts.is_empty() && !only_incremental {
-        counts = vec![1_000, 5_000, 10_000, 20_000];
+        counts = if with_conflicts { vec![10_000] } else { vec![1_000, 5_000, 10_000, 20_000] };
     }
     let class =
         NodeClassRef { group: "poolwright.dev".into(), kind: "KwokNodeClass".into(), name: "default".into() };
@@ -180,7 +195,10 @@ fn main() {
     );
     for count in counts {
         let mut numbers = Numbers(SEED);
-        let objects: Vec<k8s::Pod> = (0..count).map(|at| object(&mut numbers, at, count)).collect();
+        let object = |at| {
+            if with_conflicts { conflicts::object(&mut numbers, at) } else { object(&mut numbers, at, count) }
+        };
+        let objects: Vec<k8s::Pod> = (0..count).map(object).collect();
         let used = processor_time();
         let began = Instant::now();
         let mut snapshot = Snapshot::default();
@@ -218,5 +236,15 @@ fn main() {
             plan_of.bound.as_f64(),
             plan_of.gap() * 100.0
         );
+        if with_conflicts {
+            conflicts::add_budgets(&mut snapshot, count);
+            let began = Instant::now();
+            let found = never_met(&snapshot).len();
+            let took = began.elapsed().as_secs_f64();
+            println!(
+                "{found} of {} budgets never allow an eviction; found in {took:.3} s",
+                snapshot.budgets.len()
+            );
+        }
     }
 }

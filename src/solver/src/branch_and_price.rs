@@ -55,7 +55,7 @@ fn begin<T>(
     let model = Model::with(problem, options.stages);
     let mut meter = Meter::new(signal, options.work);
     meter.about(model.classes.len(), model.bins.iter().filter(|bin| !bin.is_existing()).count());
-    let mut plan = admit::plan_until(&model, &mut || meter.ask());
+    let mut plan = admit::plan_until(&model, &mut |units| meter.tick(units));
     meter.improved(&plan.solution(problem, &model, 0, Stopped::WorkLimit));
     let mut proven = None;
     let exact = if options.stages.has(SearchStage::SmallExact) {
@@ -70,6 +70,7 @@ fn begin<T>(
         }
         proven = Some(plan.cost(&model));
     } else if options.stages.has(SearchStage::AdmitByPrices)
+        && !meter.stopped()
         && model.gathered(&plan.placed(&model)) != model.totals()
         && let Some(better) = admit::improve(&model, &plan, options.lp(), &mut meter)
     {
@@ -303,7 +304,7 @@ impl Run<'_> {
             demand: &self.demand,
             stock: &Stock::full(self.model),
             start,
-            exchanges: &column_generation::exchanges(self.model),
+            exchanges: &column_generation::exchanges(self.model, &mut |units| meter.tick(units)),
             center: None,
             seed: self.seed(),
             cutoff: None,
@@ -331,7 +332,7 @@ impl Run<'_> {
             }
         }
         let mut pricer = Pricer::new(self.model, self.options.threads);
-        let exchanges = column_generation::exchanges(self.model);
+        let exchanges = column_generation::exchanges(self.model, &mut |units| meter.tick(units));
         if meter.poll() {
             return;
         }

@@ -85,8 +85,12 @@ impl Relaxed {
     }
 }
 
-/// Returns the pairs (i, j) such that a pod of i can take any place of a pod of j, without pairs that follow from others.
-pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
+/// The pairs of classes that are compared in one unit of work.
+const PAIRS_PER_UNIT: u64 = 32;
+
+/// Returns the pairs (i, j) such that a pod of i can take any place of a pod of j, without pairs that follow from others. Returns
+/// none when `stop`, which gets units of work, returns true.
+pub(crate) fn exchanges(model: &Model, stop: &mut dyn FnMut(u64) -> bool) -> Vec<(u32, u32)> {
     let n = model.classes.len();
     if !model.stages.has(SearchStage::Exchanges) {
         return Vec::new();
@@ -109,8 +113,12 @@ pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
             bins.filter(|bin| !bin.penalties.is_empty() || !bin.rules.flexible.is_empty()).collect()
         })
         .collect();
+    let row = 1 + n as u64 / PAIRS_PER_UNIT;
     let mut above: Vec<BitSet> = vec![BitSet::new(n); n];
     for i in 0..n {
+        if stop(row) {
+            return Vec::new();
+        }
         let small = &model.classes[i];
         if !small.is_plain() {
             continue;
@@ -139,6 +147,9 @@ pub(crate) fn exchanges(model: &Model) -> Vec<(u32, u32)> {
     }
     let mut pairs = Vec::new();
     for (i, set) in above.iter().enumerate() {
+        if stop(row) {
+            return Vec::new();
+        }
         for (j, lower) in below.iter().enumerate() {
             // Only direct pairs: no class lies in between.
             if set.contains(j) && !set.intersects(lower) {
@@ -483,4 +494,31 @@ pub(crate) fn run(
     let mut generation = Generation::new(pricer.model(), task);
     generation.run(pricer, goal, meter);
     generation.relaxed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{candidate, class, problem};
+
+    #[test]
+    fn the_comparison_of_classes_ends_at_the_first_look_that_says_stop() {
+        let classes = (1..8).map(|size| class("class", [size, size, 0], 3, &[0])).collect();
+        let model = Model::new(&problem(classes, vec![candidate("node", 1_000, [16, 16, 0])]));
+        let mut looks = 0;
+        let all = exchanges(&model, &mut |_| {
+            looks += 1;
+            false
+        });
+        assert!(!all.is_empty());
+        assert_eq!(looks, 2 * model.classes.len());
+        for patience in 0..looks {
+            let mut seen = 0;
+            let none = exchanges(&model, &mut |_| {
+                seen += 1;
+                seen > patience
+            });
+            assert_eq!((none, seen), (Vec::new(), patience + 1));
+        }
+    }
 }

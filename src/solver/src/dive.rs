@@ -205,7 +205,8 @@ pub(crate) fn dive(
             if scarce {
                 // The known patterns may be infeasible together. A greedy completion makes the master feasible.
                 let mut completed = plan.clone();
-                let missing = greedy::complete(model, &mut completed, left.clone(), &prices.0);
+                let stop = &mut |units| meter.tick(units);
+                let missing = greedy::complete(model, &mut completed, left.clone(), &prices.0, stop);
                 if missing.iter().any(|count| *count > 0) {
                     return None;
                 }
@@ -278,21 +279,22 @@ pub(crate) fn dive(
             prices = (relaxed.pods, relaxed.bins, relaxed.limits);
         }
     }
+    let mut stop = |units| meter.tick(units);
     let left = plan.missing(model, demand);
-    let left = greedy::complete(model, &mut plan, left, &prices.0);
+    let left = greedy::complete(model, &mut plan, left, &prices.0, &mut stop);
     if left.iter().any(|count| *count > 0) {
         return None;
     }
     plan.trim(model, demand);
     if !plan.is_payable(model) {
         // Nodes that should make room in a row for others were trimmed.
-        plan.repair(model);
+        plan.repair(model, &mut stop);
         let left = plan.missing(model, demand);
-        let left = greedy::complete(model, &mut plan, left, &prices.0);
+        let left = greedy::complete(model, &mut plan, left, &prices.0, &mut stop);
         if left.iter().any(|count| *count > 0) {
             return None;
         }
     }
-    plan.downgrade(model);
+    plan.downgrade(model, &mut stop);
     Some(plan)
 }

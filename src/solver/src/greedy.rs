@@ -86,11 +86,17 @@ impl Taste {
     }
 }
 
-/// Places as many pods of `left` as `stock` allows, by given values such as the duals of a relaxation. Returns the pods
-/// left.
-pub(crate) fn complete(model: &Model, plan: &mut Plan, left: Vec<u64>, values: &[f64]) -> Vec<u64> {
+/// Places as many pods of `left` as `stock` allows, by given values such as the duals of a relaxation, until `stop` returns
+/// true. Returns the pods left.
+pub(crate) fn complete(
+    model: &Model,
+    plan: &mut Plan,
+    left: Vec<u64>,
+    values: &[f64],
+    stop: &mut dyn FnMut(u64) -> bool,
+) -> Vec<u64> {
     let stock = Stock::after(model, plan);
-    extend(model, plan, left, stock, values, Taste::default())
+    extend(model, plan, left, stock, (values, Taste::default()), stop)
 }
 
 /// Returns the classes by descending value.
@@ -133,16 +139,21 @@ struct Fill {
     ratio: f64,
 }
 
-/// Opens bins for `left` until nothing more can be placed. Returns the pods left.
+/// The classes that a bin is filled with in one unit of work, and the bins that are compared in one.
+const CLASSES_PER_UNIT: u64 = 16;
+const BINS_PER_UNIT: u64 = 256;
+
+/// Opens bins for `left` until nothing more can be placed, or until `stop`, which gets units of work, returns true. Returns the
+/// pods left.
 pub(crate) fn extend(
     model: &Model,
     plan: &mut Plan,
     mut left: Vec<u64>,
     mut stock: Stock,
-    values: &[f64],
-    taste: Taste,
+    (values, taste): (&[f64], Taste),
+    stop: &mut dyn FnMut(u64) -> bool,
 ) -> Vec<u64> {
-    let mut filler = Filler::new(model, values, &left);
+    let Some(mut filler) = Filler::new(model, values, &left, stop) else { return left };
     let prices: Vec<f64> = (0..model.bins.len() as u32).map(|bin| taste.price(model, bin)).collect();
     let mut fill = |bin: u32, left: &[u64]| -> Option<Fill> {
         let node = &model.bins[bin as usize];
@@ -171,15 +182,19 @@ pub(crate) fn extend(
                     .iter()
                     .all(|(row, amount)| gives[*row as usize] || stock.limits()[*row as usize] >= *amount)
     };
-    let mut fills: Vec<Option<Fill>> = (0..model.bins.len() as u32)
-        .map(
-            |bin| if opens(&stock, bin) && !taste.leaves_alone(model, bin) { fill(bin, &left) } else { None },
-        )
-        .collect();
+    let work = |bin: usize| 1 + model.bins[bin].classes.len() as u64 / CLASSES_PER_UNIT;
+    let mut fills: Vec<Option<Fill>> = Vec::with_capacity(model.bins.len());
+    for bin in 0..model.bins.len() as u32 {
+        let is_open = opens(&stock, bin) && !taste.leaves_alone(model, bin);
+        fills.push(if is_open { fill(bin, &left) } else { None });
+        if stop(work(bin as usize)) {
+            return left;
+        }
+    }
     // Without rows, buying a bin closes no other bin.
     let closes_itself = model.limits.is_empty();
     loop {
-        if left.iter().all(|count| *count == 0) {
+        if left.iter().all(|count| *count == 0) || stop(1 + fills.len() as u64 / BINS_PER_UNIT) {
             return left;
         }
         let mut best: Option<(usize, f64)> = None;
@@ -198,6 +213,9 @@ pub(crate) fn extend(
             // Fewer pods seldom fill a node better. The old ratio is an estimate of the best ratio now, so only the most
             // promising bin is filled again.
             fills[index] = fill(bin, &left);
+            if stop(work(index)) {
+                return left;
+            }
             continue;
         }
         let copies = chosen.pattern.copies(&left).min(stock.left(model, bin));

@@ -19,7 +19,7 @@ pub(crate) struct Meter<'a> {
 }
 
 /// The units between two polls of the signal.
-const POLL: u64 = 1_000;
+pub(crate) const POLL: u64 = 1_000;
 
 impl<'a> Meter<'a> {
     /// Creates a meter with a budget of `units`.

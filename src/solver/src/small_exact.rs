@@ -14,6 +14,9 @@ use crate::plan::Plan;
 const STATES: u64 = 1 << 14;
 /// The maximum number of ways tried and compared. Visiting a state without trying its ways counts as a sixteenth.
 const STEPS: u64 = 1 << 21;
+/// The steps in one unit of work, and those between two looks at the signal.
+const STEPS_PER_UNIT: u64 = 4;
+const STEPS_PER_LOOK: u64 = 4_000;
 /// The maximum number of pods.
 const PODS: u64 = 40;
 
@@ -148,6 +151,7 @@ impl Search<'_, '_, '_> {
             // Ascending, so that the same pattern can be added again.
             self.steps += 1 + self.best.len() as u64 / 16;
             let before = self.steps;
+            let mut looked = before;
             for state in 0..self.best.len() - delta {
                 if self.best[state].is_empty() || !self.within(state, delta) {
                     continue;
@@ -157,6 +161,12 @@ impl Search<'_, '_, '_> {
                     self.steps += 1 + self.best[state + delta].len() as u64;
                     if self.steps > STEPS {
                         return None;
+                    }
+                    if self.steps - looked >= STEPS_PER_LOOK {
+                        if self.meter.tick((self.steps - looked) / STEPS_PER_UNIT) {
+                            return None;
+                        }
+                        looked = self.steps;
                     }
                     let before = &self.ways[at];
                     let uses: Vec<i128> =
@@ -171,7 +181,7 @@ impl Search<'_, '_, '_> {
                     self.offer(state + delta, way);
                 }
             }
-            let spent = 1 + (self.steps - before) / 4 + self.best.len() as u64 / 64;
+            let spent = 1 + (self.steps - before) / STEPS_PER_UNIT + self.best.len() as u64 / 64;
             if self.steps > STEPS || self.meter.spend(spent) {
                 return None;
             }

@@ -13,6 +13,11 @@ pub trait StopSignal {
     fn is_half_over(&mut self) -> bool {
         self.should_stop()
     }
+    /// Returns whether nobody waits for the answer any more. Planning then begins no further solve, and its answer may be of no
+    /// use.
+    fn is_abandoned(&mut self) -> bool {
+        false
+    }
     /// Receives every better feasible plan.
     fn improved(&mut self, _plan: &Solution) {}
     /// Receives the progress after each lower objective, each higher bound, and each round of pricing.
@@ -27,6 +32,10 @@ pub struct FirstHalf<'a>(pub &'a mut dyn StopSignal);
 impl StopSignal for FirstHalf<'_> {
     fn should_stop(&mut self) -> bool {
         self.0.is_half_over()
+    }
+
+    fn is_abandoned(&mut self) -> bool {
+        self.0.is_abandoned()
     }
 
     fn improved(&mut self, plan: &Solution) {

@@ -158,8 +158,8 @@ pub(crate) fn plan(model: &Model, demand: &[u64], known: &BTreeMap<Pattern, u64>
         }
     }
     plan.fill(model, &mut left, &greedy::by_value(prices));
-    greedy::complete(model, &mut plan, left, prices);
+    greedy::complete(model, &mut plan, left, prices, &mut |_| false);
     plan.trim(model, demand);
-    plan.downgrade(model);
+    plan.downgrade(model, &mut |_| false);
     plan
 }

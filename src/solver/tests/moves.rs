@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_solver::problem::{DisruptionBudget, Removal};
 use poolwright_solver::{
-    Candidate, ExistingNode, MoveTarget, NeverStop, Options, PodClass, Problem, Proof, Solution, check,
-    frontier, solve,
+    Candidate, ExistingNode, MoveTarget, NeverStop, Options, PodClass, Problem, Proof, Solution, StopSignal,
+    check, frontier, solve,
 };
 use proptest::prelude::*;
 use random_problem::Shape;
@@ -62,6 +62,49 @@ fn with(mut problem: Problem, nodes: Vec<ExistingNode>) -> Problem {
     }
     problem.existing = nodes;
     problem
+}
+
+/// A signal that says stop after some answers, and counts what follows.
+#[derive(Default)]
+struct Patience {
+    patience: u32,
+    asked: u32,
+    /// The units of work, and the plans, after it said stop.
+    units: u64,
+    plans: u32,
+}
+
+impl StopSignal for Patience {
+    fn should_stop(&mut self) -> bool {
+        self.asked += 1;
+        self.asked > self.patience
+    }
+
+    fn improved(&mut self, _plan: &Solution) {
+        self.plans += u32::from(self.asked > self.patience);
+    }
+
+    fn spent(&mut self, units: u64) {
+        self.units += if self.asked > self.patience { units } else { 0 };
+    }
+}
+
+#[test]
+fn a_consolidation_that_is_told_to_stop_begins_no_further_part() {
+    // These are too many nodes to try every combination.
+    let problem = g5();
+    let nodes = (0..12).map(|_| node(&problem, "5.672", [47810, 4], &[(0, 1)])).collect();
+    let problem = with(problem, nodes);
+    for patience in 0..40 {
+        let mut signal = Patience { patience, ..Patience::default() };
+        let solution = solve(&problem, &Options::default(), &mut signal).expect("a well-formed problem");
+        assert_eq!(check(&problem, &solution), Ok(()));
+        assert!(signal.asked <= patience + 12, "asked {} times with patience for {patience}", signal.asked);
+        assert!(signal.plans <= 1, "{} plans after it was told to stop", signal.plans);
+        if patience == 0 {
+            assert_eq!((signal.units, signal.plans), (0, 0), "no part had begun");
+        }
+    }
 }
 
 /// The pods on each node at some moment.

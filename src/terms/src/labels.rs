@@ -31,6 +31,11 @@ pub const GPU_MODEL: &str = "poolwright.dev/gpu-model";
 pub const GPU_COUNT: &str = "poolwright.dev/gpu-count";
 /// Memory of each GPU in MiB. Absent if it is unknown.
 pub const GPU_MEMORY: &str = "poolwright.dev/gpu-memory";
+/// How NVIDIA's GPU operator cuts the GPUs of a node
+/// (<https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-mig.html>).
+pub const MIG_CONFIG: &str = "nvidia.com/mig.config";
+/// The value of [`MIG_CONFIG`] with which GPUs stay whole.
+pub const MIG_DISABLED: &str = "all-disabled";
 
 /// Keys that an offering decides. Labels with any other key come from a pool's template.
 pub const DECIDED_BY_OFFERING: [&str; 13] = [

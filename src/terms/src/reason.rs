@@ -62,6 +62,7 @@ reasons! {
     AsPoolSays: "The claim matches what its pool would create now.", "Nothing.";
     BudgetNeverMet: "A PodDisruptionBudget never allows an eviction.", "Correct the budget. Until then, nobody can drain the nodes of its pods.";
     BufferKept: "The node is kept as free room for its pool's `buffer`.", "Nothing. To keep fewer nodes, lower `spec.buffer`.";
+    BufferUnmet: "Units of the pool's `buffer` fit no offering of the pool, so no room is kept for them.", "Read the nearest miss in the message. Ask for less in `spec.buffer`, or allow more offerings in the pool.";
     CalledOff: "Poolwright was about to empty the node, and now keeps it.", "Nothing. The message says why.";
     CheaperElsewhere: "Pods that would join the node's pods would run cheaper elsewhere. So the node admits only pods that Poolwright plans for it, and is terminated when its pods have ended.", "Nothing. To admit all pods, set `spec.disruption.retire: Never` in the pool.";
     ContradictingRequirements: "The requirements of the pool contradict each other.", "Correct `spec.template.spec.requirements`.";
@@ -80,6 +81,7 @@ reasons! {
     Expired: "The node is older than its pool's `expireAfter`, so Poolwright replaces it.", "Nothing.";
     GangIncomplete: "A gang does not get room for all the pods that must start together.", "Raise the limits of the pool, allow more offerings, or make the gang smaller.";
     GangReleased: "Not all pods of a gang could have room, so Poolwright deletes a claim that it created for the gang.", "Raise the limits of the pool, allow more offerings, or make the gang smaller.";
+    GpusCut: "A label of the pool's template makes NVIDIA's GPU operator cut the GPUs of its nodes, and Poolwright buys nodes for whole GPUs.", "Remove the label `nvidia.com/mig.config` from the template.";
     HasPods: "The node runs pods.", "Nothing.";
     InitializationTimeout: "The node joined, but was not usable in time. Poolwright terminates it and plans its pods again.", "Check drivers, device plugins and startup taints, or raise `deadlines.initialization`.";
     Initialized: "The node is ready and advertises the promised resources.", "Nothing.";

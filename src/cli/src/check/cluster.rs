@@ -17,6 +17,7 @@ use super::{controller, readiness, resources, rights};
 use crate::args::CheckFlags;
 use crate::clouds;
 use crate::connect::{self, Patience};
+use crate::credentials::Credentials;
 use crate::node_classes::{self, Known, NodeClasses};
 
 /// The group of the checks.
@@ -42,10 +43,15 @@ pub struct Cluster {
 /// Runs all checks of the cluster. `from_files` are the node classes of manifests; they replace the node classes of the cluster.
 pub async fn check(flags: &CheckFlags, from_files: &NodeClasses, clock: &dyn Clock) -> Cluster {
     let result = |name: &str, verdict| CheckResult::new(CLUSTER, name, verdict);
-    let client =
-        connect::client(flags.kubeconfig.as_deref(), flags.context.as_deref(), Patience::Retries).await;
-    let reached = match client {
-        Ok(client) => version(&client).await.map(|version| (client, version)).map_err(|error| causes(&error)),
+    let mut credentials = Vec::new();
+    let connected =
+        connect::configured(flags.kubeconfig.as_deref(), flags.context.as_deref(), Patience::Retries).await;
+    let reached = match connected {
+        Ok((client, config)) => {
+            let all = Credentials::of(&config).all();
+            credentials.extend(all.iter().map(|one| result(one.kind(), one.verdict(clock.now()))));
+            version(&client).await.map(|version| (client, version)).map_err(|error| causes(&error))
+        }
         Err(error) => Err(causes(error.as_ref())),
     };
     let (client, version) = match reached {
@@ -53,6 +59,7 @@ pub async fn check(flags: &CheckFlags, from_files: &NodeClasses, clock: &dyn Clo
         Err(why) => {
             let fix = "set KUBECONFIG, --kubeconfig or --context, so that `kubectl cluster-info` succeeds";
             let mut results = vec![result("API server", Verdict::wrong(why, fix))];
+            results.extend(credentials);
             results.extend(
                 ["clock", "custom resources", "rights", "device plugin"]
                     .map(|name| result(name, Verdict::undetermined("the API server does not answer"))),
@@ -61,6 +68,7 @@ pub async fn check(flags: &CheckFlags, from_files: &NodeClasses, clock: &dyn Clo
         }
     };
     let mut results = vec![result("API server", Verdict::fine(format!("Kubernetes {version}")))];
+    results.extend(credentials);
     let date = date(&client).await;
     results.push(result("clock", readiness::clock(date, clock.now())));
     for crd in clouds::crds() {

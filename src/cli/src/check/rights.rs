@@ -258,8 +258,8 @@ mod tests {
         }
         assert_eq!(
             all.iter().filter(|one| one.resource == "configmaps").count(),
-            3,
-            "and no other ConfigMap"
+            5,
+            "the ConfigMap poolwright-moves too, and no other"
         );
         let elsewhere = rules(Some("gpus"));
         assert!(

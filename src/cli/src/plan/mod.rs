@@ -227,6 +227,15 @@ pub fn prepare(
         solver: search.options(),
         ..usual
     };
+    if options.sharing != Sharing::Whole {
+        let fixed = input.snapshot.pools.values().filter(|pool| pool.replicas.is_some());
+        input.notes.extend(fixed.map(|pool| {
+            format!(
+                "pool {}: --sharing does not count for the nodes of a static pool: they offer whole GPUs",
+                pool.name
+            )
+        }));
+    }
     Ok((input, options))
 }
 

@@ -1,5 +1,9 @@
 //! Tests of `poolwright check` with an API server that gives the answers of the test.
 
+use std::fs;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::SignedDuration;
 use poolwright_controller::clock::{Clock, SystemClock};
 use serde_json::{Value, json};
@@ -97,6 +101,36 @@ fn a_lease_that_nobody_renews_is_wrong_and_names_its_last_holder() {
 fn who_may_not_list_leases_is_told_what_could_not_be_read() {
     let (_, all) = checked("blind", || status(403, "no leases for you"));
     assert_eq!(all[0][1], "undetermined", "{all:?}");
+}
+
+#[test]
+fn an_expired_token_is_named_by_each_command_that_reads_the_cluster() {
+    let address = serve(|_| status(401, "Unauthorized"));
+    let path = kubeconfig("check-expired", address);
+    let mut config: Value = serde_json::from_slice(&fs::read(&path).expect("a file")).expect("JSON");
+    let claims = json!({"sub": "system:serviceaccount:ml:ci", "iat": 1_767_222_000, "exp": 1_767_225_600});
+    let token = format!("e30.{}.c2lnbmVk", URL_SAFE_NO_PAD.encode(claims.to_string()));
+    config["users"][0]["user"]["token"] = json!(token);
+    fs::write(&path, config.to_string()).expect("a file");
+    let kubeconfig = ["--kubeconfig", path.to_str().expect("UTF-8")];
+
+    let expired = "the token `system:serviceaccount:ml:ci` expired at 2026-01-01T00:00:00Z";
+    let refused = format!("the API server http://{address} does not accept our credentials: {expired}");
+    for command in [&["plan"][..], &["top", "--once"]] {
+        let output = poolwright(&[command, &kubeconfig].concat(), "");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {said}");
+        assert!(said.contains(&refused) && said.contains("kubectl create token"), "{command:?}: {said}");
+    }
+
+    let output = poolwright(&[&["check", "-o", "json"][..], &kubeconfig].concat(), "");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let findings = document["findings"].as_array().expect("findings");
+    let finding = |what: &str| findings.iter().find(|one| one["what"] == what).expect("a finding");
+    assert!(finding("API server")["message"].as_str().expect("text").contains(&refused));
+    let token = finding("token");
+    assert_eq!(token["verdict"], "wrong");
+    assert!(token["message"].as_str().expect("text").starts_with(expired), "{token}");
 }
 
 #[test]

@@ -90,6 +90,8 @@ pub struct Metrics {
     pub saving_promised: Counter,
     /// Realized saving of consolidation, per hour.
     pub saving_realised: Counter,
+    /// What moves of all leaders saved, per hour.
+    pub moves_saved: Gauge,
     /// Interruptions, by provider, kind and result.
     pub interruptions: IntCounterVec,
     /// Unreadable cloud messages, by provider.
@@ -402,6 +404,11 @@ impl Metrics {
                 r,
                 "poolwright_saving_realised_usd_per_hour_total",
                 "Sum of the savings of completed moves.",
+            )?,
+            moves_saved: gauge(
+                r,
+                "poolwright_moves_saved_usd_per_hour",
+                "Sum of the savings of the completed moves of all leaders.",
             )?,
             reaped: counter(r, "poolwright_instances_reaped_total", "Terminated instances without a claim.")?,
             provider_errors: counters(

@@ -68,11 +68,15 @@ struct TimeLimit {
 
 impl StopSignal for TimeLimit {
     fn should_stop(&mut self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.clock.monotonic() >= self.deadline
+        self.is_abandoned() || self.clock.monotonic() >= self.deadline
     }
 
     fn is_half_over(&mut self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.clock.monotonic() >= self.deadline.saturating_sub(self.half)
+        self.is_abandoned() || self.clock.monotonic() >= self.deadline.saturating_sub(self.half)
+    }
+
+    fn is_abandoned(&mut self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 }
 
@@ -89,14 +93,14 @@ mod tests {
         let deadline = clock.monotonic() + Duration::from_secs(10);
         let half = Duration::from_secs(5);
         let mut limit = TimeLimit { clock: clock.clone(), deadline, half, stop: stop.clone() };
-        assert!(!limit.should_stop());
+        assert!(!limit.should_stop() && !limit.is_abandoned());
         drop(StopOnDrop(stop));
-        assert!(limit.should_stop());
+        assert!(limit.should_stop() && limit.is_half_over() && limit.is_abandoned());
         let mut limit = TimeLimit { clock: clock.clone(), deadline, half, stop: Arc::default() };
         assert!(!limit.is_half_over());
         clock.advance(half);
         assert!(limit.is_half_over() && !limit.should_stop());
         clock.advance(half);
-        assert!(limit.should_stop());
+        assert!(limit.should_stop() && !limit.is_abandoned(), "somebody waits for what there is");
     }
 }

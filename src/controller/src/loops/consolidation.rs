@@ -9,9 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use poolwright_core::disruption::{
-    MoveHistory, Proposal, RoomMade, SearchResult, SearchSchedule, make_room, propose,
-};
+use poolwright_catalog::UsdPerHour;
+use poolwright_core::disruption::{Proposal, RoomMade, SearchResult, SearchSchedule, make_room, propose};
 use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::{EventType, Snapshot, Subject};
 use poolwright_solver::StopSignal;
@@ -19,6 +18,8 @@ use poolwright_terms::Reason;
 use tracing::{error, info, warn};
 
 use super::compute::Compute;
+use super::moves::Moves;
+use crate::config::Config;
 use crate::executor::context::Context;
 use crate::executor::{CreateResult, Executor};
 
@@ -32,19 +33,20 @@ pub struct Consolidation {
     compute: Compute,
     create_concurrency: usize,
     schedule: SearchSchedule,
-    move_history: MoveHistory,
+    moves: Moves,
 }
 
 impl Consolidation {
     /// Creates a consolidation that has not searched yet.
-    pub fn new(
-        context: Context,
-        executor: Arc<Executor>,
-        compute: Compute,
-        create_concurrency: usize,
-    ) -> Self {
-        let (schedule, move_history) = (SearchSchedule::default(), MoveHistory::default());
-        Self { context, executor, compute, create_concurrency, schedule, move_history }
+    pub fn new(config: &Config, context: Context, executor: Arc<Executor>, compute: Compute) -> Self {
+        let moves = Moves::new(&config.lease.namespace, context.clone());
+        let (create_concurrency, schedule) = (config.create_concurrency, SearchSchedule::default());
+        Self { context, executor, compute, create_concurrency, schedule, moves }
+    }
+
+    /// Prepares for a new term.
+    pub fn begin(&mut self) {
+        self.moves.begin();
     }
 
     /// Returns when the next search is due, at the latest.
@@ -62,13 +64,13 @@ impl Consolidation {
         options: &PlanOptions,
     ) -> Option<Timestamp> {
         let started = self.context.clock.monotonic();
-        if !self.schedule.is_due(snapshot, started) {
+        if !self.schedule.is_due(snapshot, started) || !self.moves.are_known().await {
             return None;
         }
         self.schedule.begin(snapshot, started);
         let (seen, current, options, now) =
             (snapshot.clone(), plan.clone(), options.clone(), self.context.clock.now());
-        let move_history = self.move_history.clone();
+        let move_history = self.moves.history.clone();
         let look =
             move |limit: &mut dyn StopSignal| propose(&seen, &current, &move_history, now, &options, limit);
         let outlook = self.compute.run(LIMIT, look).await;
@@ -76,7 +78,7 @@ impl Consolidation {
             error!("looking for nodes to empty panicked; this is a bug");
             return None;
         };
-        self.move_history.record_search(&outlook);
+        self.moves.history.record_search(&outlook);
         self.schedule.end(outlook.has_untried);
         let SearchResult { proposal, actions, .. } = outlook;
         self.executor.submit(actions, snapshot);
@@ -87,14 +89,17 @@ impl Consolidation {
 
     /// Searches for pods that give way, so that this plan need not buy a node.
     pub async fn find_room(
-        &self,
+        &mut self,
         snapshot: &Snapshot,
         plan: &Plan,
         options: &PlanOptions,
     ) -> Option<RoomMade> {
+        if !self.moves.are_known().await {
+            return None;
+        }
         let (seen, current, options, now) =
             (snapshot.clone(), plan.clone(), options.clone(), self.context.clock.now());
-        let move_history = self.move_history.clone();
+        let move_history = self.moves.history.clone();
         let look =
             move |limit: &mut dyn StopSignal| make_room(&seen, &current, &move_history, now, &options, limit);
         let made = self.compute.run(LIMIT, look).await;
@@ -105,18 +110,25 @@ impl Consolidation {
     }
 
     /// Evicts the pods that give way if their successors have open places. Returns the plan to carry out.
-    pub fn make_room(&mut self, snapshot: &Snapshot, room: RoomMade) -> Plan {
+    pub async fn make_room(&mut self, snapshot: &Snapshot, room: RoomMade) -> Plan {
         let RoomMade { plan, actions, evicted, takers, .. } = room;
         let now = self.context.clock.now();
-        self.move_history.record_evictions(snapshot, &evicted, now);
-        self.move_history.record_takers(takers, now);
+        self.moves.history.record_evictions(snapshot, &evicted, now);
+        self.moves.history.record_takers(takers, now);
+        self.moves.store().await;
         info!(evicted = evicted.len(), "pods give way, so that no node is bought for waiting pods");
         self.executor.submit(actions, snapshot);
         plan
     }
 
+    /// Counts what moves saved whose nodes are drained now.
+    pub async fn count_saved(&mut self, saved: UsdPerHour) {
+        self.moves.count(saved).await;
+    }
+
     async fn carry_out(&mut self, snapshot: &Snapshot, proposal: &Proposal) {
-        self.move_history.record(snapshot, proposal, self.context.clock.now());
+        self.moves.history.record(snapshot, proposal, self.context.clock.now());
+        self.moves.store().await;
         for leave in &proposal.nodes_to_empty {
             if !self.executor.record_leaving(&leave.claim, &leave.uid, &leave.condition).await {
                 warn!(claim = %leave.claim, "could not record that its node leaves, so nothing is bought for its pods");

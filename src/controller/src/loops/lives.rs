@@ -7,19 +7,16 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Error;
-use kube::api::PostParams;
-use kube::core::ObjectMeta;
 use poolwright_core::{Gaps, LifeTable, Lives, Uid};
 use serde::{Deserialize, Serialize};
 use tracing::{debug, info, warn};
 
 use super::leader_loop::LeaderLoop;
+use super::own_config_map::{OwnConfigMap, parse};
 use crate::config::Config;
 use crate::edge::signal::Receiver;
 use crate::executor::context::Context;
-use crate::executor::status::WRITE_LIMIT;
 use crate::leader::LeaderTerm;
-use crate::observed::reader::Objects;
 
 /// The name of the ConfigMap, in the controller's namespace.
 pub const NAME: &str = "poolwright-lives";
@@ -45,12 +42,6 @@ struct Stored {
     /// The times until nodes without work got the next pod. Absent in the content of older versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     gaps: BTreeMap<String, LifeTable>,
-}
-
-/// The part of the data that every version has.
-#[derive(Deserialize)]
-struct Versioned {
-    version: u32,
 }
 
 /// Returns the ConfigMap's data for what is known at a time, and the pods that ended shortly before.
@@ -84,12 +75,7 @@ impl Learned {
 
 /// Reads the ConfigMap's data; `None` if it has none yet.
 fn read(object: &ConfigMap) -> Result<Option<Stored>, String> {
-    let Some(text) = object.data.as_ref().and_then(|data| data.get(KEY)) else { return Ok(None) };
-    let found: Versioned = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    if found.version != VERSION {
-        return Err(format!("it has version {}, and this program reads version {VERSION}", found.version));
-    }
-    let stored: Stored = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let Some(stored) = parse::<Stored>(object, KEY, VERSION)? else { return Ok(None) };
     match stored.kinds.iter().chain(&stored.gaps).find(|(_, table)| !table.is_sound()) {
         Some((kind, _)) => Err(format!("the counts of kind `{kind}` are impossible")),
         None => Ok(Some(stored)),
@@ -99,9 +85,7 @@ fn read(object: &ConfigMap) -> Result<Option<Stored>, String> {
 /// The loop.
 pub struct KeepLives {
     context: Context,
-    api: Objects<ConfigMap>,
-    /// The object as it was last read or written; `None` if it must be read.
-    last: Option<ConfigMap>,
+    object: OwnConfigMap,
     /// The life tables in it.
     kinds: BTreeMap<String, LifeTable>,
     /// The tables of gaps in it.
@@ -113,18 +97,13 @@ pub struct KeepLives {
 impl KeepLives {
     /// Creates the loop.
     pub fn new(config: &Arc<Config>, context: Context) -> Self {
-        let api = context.reader.namespaced(&config.lease.namespace);
-        Self { context, api, last: None, kinds: BTreeMap::new(), gaps: BTreeMap::new(), is_foreign: false }
+        let object = OwnConfigMap::new(&config.lease.namespace, NAME, KEY, context.clone());
+        Self { context, object, kinds: BTreeMap::new(), gaps: BTreeMap::new(), is_foreign: false }
     }
 
     /// Reads the object. What it knows replaces what is known, except for pods that ended since it was written.
     async fn load(&mut self) -> Result<(), Error> {
-        let absent = || ConfigMap {
-            metadata: ObjectMeta { name: Some(NAME.to_owned()), ..ObjectMeta::default() },
-            ..ConfigMap::default()
-        };
-        let object = self.api.get(NAME).await?.unwrap_or_else(absent);
-        let read = read(&object);
+        let read = read(self.object.read().await?);
         let was_foreign = std::mem::replace(&mut self.is_foreign, read.is_err());
         self.kinds.clear();
         self.gaps.clear();
@@ -144,38 +123,23 @@ impl KeepLives {
             ),
             Ok(None) | Err(_) => {}
         }
-        self.last = Some(object);
         Ok(())
     }
 
     /// Writes the object if it would change.
     async fn write(&mut self) {
-        let Some(mut object) = self.last.clone().filter(|_| !self.is_foreign) else { return };
+        if self.is_foreign || !self.object.is_read() {
+            return;
+        }
         let (lives, until, recent) = self.context.world.known_lives();
         let gaps = self.context.world.view(|all| all.gaps.clone());
         if *lives.tables() == self.kinds && *gaps.tables() == self.gaps {
             return;
         }
-        object.data.get_or_insert_default().insert(KEY.to_owned(), stored(&lives, &gaps, until, recent));
-        let exists = object.metadata.resource_version.is_some();
-        let api = self.api.clone();
-        let call = async |permit: &_| {
-            let api = api.writable(permit);
-            if exists {
-                api.replace(NAME, &PostParams::default(), &object).await
-            } else {
-                api.create(&PostParams::default(), &object).await
-            }
-        };
-        match self.context.writer.write("keep-lives", WRITE_LIMIT, call).await {
-            Ok(object) => {
-                self.last = Some(object);
-                (self.kinds, self.gaps) = (lives.tables().clone(), gaps.tables().clone());
-            }
+        match self.object.write("keep-lives", stored(&lives, &gaps, until, recent)).await {
+            Ok(()) => (self.kinds, self.gaps) = (lives.tables().clone(), gaps.tables().clone()),
             Err(error) => {
                 info!(%error, "what is known about the durations of pods was not stored; it is stored with the next attempt");
-                // Somebody else may have written or deleted it, so it is read again.
-                self.last = None;
             }
         }
     }
@@ -190,15 +154,15 @@ impl LeaderLoop for KeepLives {
     }
 
     fn begin(&mut self, _: LeaderTerm) {
-        self.last = None;
+        self.object.forget();
     }
 
     async fn look(&mut self) -> Option<Duration> {
         if self.is_foreign {
             // A user may have deleted it meanwhile.
-            self.last = None;
+            self.object.forget();
         }
-        while self.last.is_none()
+        while !self.object.is_read()
             && let Err(error) = self.load().await
         {
             warn!(%error, "ConfigMap {NAME} cannot be read; tried again in {AGAIN:?}");

@@ -76,8 +76,7 @@ impl Planner {
     ) -> Self {
         let plan_events =
             PlanEvents { context: context.clone(), executor: executor.clone(), compute: compute.clone() };
-        let consolidation =
-            Consolidation::new(context.clone(), executor.clone(), compute.clone(), config.create_concurrency);
+        let consolidation = Consolidation::new(&config, context.clone(), executor.clone(), compute.clone());
         let options = PlanOptions::default();
         let quarantine = Quarantine::default();
         Self {
@@ -105,6 +104,7 @@ impl LeaderLoop for Planner {
     fn begin(&mut self, term: LeaderTerm) {
         self.context.world.claims_doubtful(true);
         self.context.world.inherit_retirements();
+        self.consolidation.begin();
         // Pods may have waited since before we led.
         self.context.world.plan_again();
         self.options = PlanOptions {
@@ -207,12 +207,15 @@ impl Planner {
         // Pods give way to the pods of a node only while it is emptied.
         let room = room.filter(|room| room.emptied.is_disjoint(&followed.obsolete));
         let makes_room = room.is_some();
-        let mut plan = room.map_or(plan, |room| self.consolidation.make_room(&snapshot, room));
+        let mut plan = match room {
+            Some(room) => self.consolidation.make_room(&snapshot, room).await,
+            None => plan,
+        };
         followed.drop_obsolete_claims(&mut plan);
         let created = self.executor.create_claims(&plan.claims, self.config.create_concurrency).await;
         self.context.world.nominate(&plan);
         self.count_followed(&followed.actions, &snapshot);
-        self.context.metrics.saving_realised.inc_by(followed.saved.as_f64());
+        self.consolidation.count_saved(followed.saved).await;
         self.executor.submit(followed.actions, &snapshot);
         let quiet = plan.claims.is_empty()
             && followed.obsolete.is_empty()

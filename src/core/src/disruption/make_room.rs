@@ -7,9 +7,9 @@
 //! The waiting pods may also be the successors of pods on a node that consolidation empties (`exchange`). That node is drained
 //! when the pods that give way have open places.
 //!
-//! Nothing is stored in the cluster. Every plan that would buy a node repeats the search. It finds the same answer, because the places
-//! of the successors are free by then. If the answer changes, for example because a budget closes, the node is bought. Evictions are
-//! recorded in the [`MoveHistory`], in memory.
+//! The choice is not stored. Every plan that would buy a node repeats the search. It finds the same answer, because the places of the
+//! successors are free by then. If the answer changes, for example because a budget closes, the node is bought. Evictions are
+//! recorded in the [`MoveHistory`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! their claims records the decision. From then on, the planner counts the successors of their pods as demand, so nodes for them
 //! are bought first. When every successor has a place on an open node, [`follow`] deletes the claim, and its node is drained like
 //! any other. Until then, [`follow`] may call the disruption off. All state of a disruption is in conditions, so a restart
-//! changes nothing.
+//! changes nothing. The [`MoveRecord`] of past moves survives it too.
 //!
 //! For consolidation, the solver proposes sets of nodes. A plan without these nodes then shows whether every rule of every pod
 //! can be kept, and what that costs. [`over_time`] compares the costs until the pods have ended.
@@ -19,6 +19,7 @@ pub(crate) mod follow;
 pub(crate) mod kept;
 pub(crate) mod make_room;
 pub(crate) mod move_history;
+pub(crate) mod move_record;
 pub(crate) mod outlook;
 pub(crate) mod over_time;
 pub(crate) mod payback;
@@ -37,6 +38,7 @@ pub use crate::disruption::follow::{FollowUp, follow};
 pub use crate::disruption::kept::Kept;
 pub use crate::disruption::make_room::{RoomMade, make_room};
 pub use crate::disruption::move_history::MoveHistory;
+pub use crate::disruption::move_record::MoveRecord;
 pub use crate::disruption::outlook::{Elsewhere, Outlook, outlook};
 pub use crate::disruption::payback::Shortfall;
 pub use crate::disruption::proposal::{NodeToEmpty, Proposal, SearchResult};

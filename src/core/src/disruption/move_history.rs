@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_terms::Reason;
+use serde::{Deserialize, Serialize};
 
+use crate::disruption::move_record::MoveRecord;
 use crate::disruption::proposal::{Proposal, SearchResult};
 use crate::lifecycle::protection::Facts;
 use crate::model::{Claim, ClaimName, Pod, PodKey, Snapshot, Uid, Workload};
@@ -24,11 +26,14 @@ const ANSWER: SignedDuration = SignedDuration::from_mins(2);
 /// The time for which the pods of a controller do not give way after the API server refused to evict one of them.
 const AFTER_REFUSAL: SignedDuration = SignedDuration::from_mins(15);
 
-/// The times at which consolidation moved pods of each controller, and the claims that it tried without success. Poolwright keeps
-/// the history in memory, so pods may move once more after a restart.
+/// The number of pods of each controller that moved at each time.
+pub(super) type Moved = BTreeMap<Uid, BTreeMap<Timestamp, u32>>;
+
+/// The times at which consolidation moved pods of each controller, and the claims that it tried without success. The next leader
+/// gets a part of it as a [`MoveRecord`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MoveHistory {
-    times: BTreeMap<Uid, Vec<Timestamp>>,
+    times: Moved,
     /// Claims that were considered together with others in this round, without success.
     together: BTreeSet<ClaimName>,
     /// Claims that were tried alone in this round, without success.
@@ -46,12 +51,12 @@ pub struct MoveHistory {
 }
 
 /// A pod that was evicted to make room.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct GaveWay {
-    uid: Uid,
-    owner: Option<Uid>,
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct GaveWay {
+    pub(super) uid: Uid,
+    pub(super) owner: Option<Uid>,
     /// The time of the first eviction.
-    since: Timestamp,
+    pub(super) since: Timestamp,
 }
 
 impl MoveHistory {
@@ -102,7 +107,7 @@ impl MoveHistory {
             }
             if leave.condition.reason == Reason::Underutilized {
                 for owner in facts.work(claim).filter_map(|pod| pod.owner.clone()) {
-                    self.times.entry(owner).or_default().push(now);
+                    self.add_move(owner, now);
                 }
             }
         }
@@ -118,9 +123,38 @@ impl MoveHistory {
             let owner = snapshot.pods.get(key).and_then(|pod| pod.owner.clone());
             if let Some(owner) = &owner {
                 self.made_room.insert(owner.clone(), now);
-                self.times.entry(owner.clone()).or_default().push(now);
+                self.add_move(owner.clone(), now);
             }
             self.gave_way.insert(key.clone(), GaveWay { uid: uid.clone(), owner, since: now });
+        }
+    }
+
+    fn add_move(&mut self, owner: Uid, now: Timestamp) {
+        let moved = self.times.entry(owner).or_default().entry(now).or_default();
+        *moved = moved.saturating_add(1);
+    }
+
+    /// Returns what the next leader must know.
+    pub fn record_to_keep(&self) -> MoveRecord {
+        MoveRecord::new(&self.times, &self.made_room, &self.gave_way)
+    }
+
+    /// Adds what a leader recorded. A move that this history has already does not count twice.
+    pub fn add(&mut self, record: MoveRecord) {
+        let MoveRecord { moved, made_room, gave_way } = record;
+        for (owner, times) in moved {
+            let known = self.times.entry(owner).or_default();
+            for (at, pods) in times {
+                let known = known.entry(at).or_default();
+                *known = pods.max(*known);
+            }
+        }
+        for (owner, at) in made_room {
+            let known = self.made_room.entry(owner).or_insert(at);
+            *known = at.max(*known);
+        }
+        for (key, given) in gave_way {
+            self.gave_way.entry(key).or_insert(given);
         }
     }
 
@@ -168,7 +202,7 @@ impl MoveHistory {
         let begin = now.checked_sub(longest.max(LEAST)).unwrap_or(Timestamp::MIN);
         self.times.retain(|_, times| {
             // A clock that was set back leaves times in the future.
-            times.retain(|at| *at > begin && *at <= now);
+            times.retain(|at, _| *at > begin && *at <= now);
             !times.is_empty()
         });
         self.room_for.retain(|name| snapshot.claims.get(name).is_some_and(|claim| claim.leaving().is_some()));
@@ -186,7 +220,8 @@ impl MoveHistory {
         let payback = payback_of(facts, claim);
         let begin = facts.now.checked_sub(payback).unwrap_or(Timestamp::MIN);
         let times = self.times.get(&maker.uid).into_iter().flatten();
-        maker.total.saturating_sub(times.filter(|at| **at > begin && **at <= facts.now).count() as u64)
+        let recent = times.filter(|(at, _)| **at > begin && **at <= facts.now);
+        maker.total.saturating_sub(recent.map(|(_, pods)| u64::from(*pods)).sum())
     }
 
     /// Returns why these nodes may not be consolidated, because their pods moved not long ago; `None` if they may.

@@ -6,10 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::model::{
-    BudgetSelector, Cause, Claim, Node, ObjectKey, Pod, PodDisruptionBudget, PodRole, Pool, Snapshot, Uid,
-    Workload,
+    Cause, Claim, Node, ObjectKey, Pod, PodDisruptionBudget, PodRole, Pool, Snapshot, Uid, Workload,
 };
-use crate::rules;
+use crate::rules::budget_index::{NamespaceBudgets, by_namespace};
 
 /// Returns the kind of the object whose annotation protects a node, if any.
 pub(crate) fn kept_by(claim: &Claim, node: &Node, pool: &Pool) -> Option<&'static str> {
@@ -31,7 +30,7 @@ pub(crate) struct Facts<'a> {
     makers: BTreeMap<&'a Uid, &'a Workload>,
     /// Controllers that belong to gangs.
     in_gangs: BTreeSet<(&'a str, ObjectKey)>,
-    budgets: BTreeMap<&'a str, Vec<&'a PodDisruptionBudget>>,
+    budgets: BTreeMap<&'a str, NamespaceBudgets<'a>>,
 }
 
 impl<'a> Facts<'a> {
@@ -44,12 +43,8 @@ impl<'a> Facts<'a> {
                 in_gangs.extend(part.controllers.iter().map(key));
             }
         }
-        let mut budgets: BTreeMap<&str, Vec<&PodDisruptionBudget>> = BTreeMap::new();
-        for budget in snapshot.budgets.values() {
-            budgets.entry(&budget.key.namespace).or_default().push(budget);
-        }
         let makers = workloads.map(|workload| (&workload.uid, workload.as_ref())).collect();
-        Self { snapshot, now, makers, in_gangs, budgets }
+        Self { snapshot, now, makers, in_gangs, budgets: by_namespace(snapshot) }
     }
 
     pub fn pool(&self, claim: &Claim) -> Option<&'a Pool> {
@@ -134,12 +129,7 @@ impl<'a> Facts<'a> {
 
     /// Returns the PodDisruptionBudgets that select the pod.
     pub fn budgets_of(&self, pod: &Pod) -> impl Iterator<Item = &'a PodDisruptionBudget> {
-        let selects = |budget: &&PodDisruptionBudget| match &budget.selector {
-            BudgetSelector::Pods(all) => {
-                all.iter().all(|requirement| rules::matches(requirement, &pod.labels))
-            }
-            BudgetSelector::Nothing | BudgetSelector::Invalid(_) => false,
-        };
-        self.budgets.get(pod.key.namespace()).into_iter().flatten().copied().filter(selects)
+        let there = self.budgets.get(pod.key.namespace());
+        there.into_iter().flat_map(move |there| there.of(pod).map(move |at| there.all[at]))
     }
 }

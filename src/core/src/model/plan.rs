@@ -472,6 +472,8 @@ pub struct PoolFindings {
     pub node_class: Option<(Reason, String)>,
     /// A sentence about the limit that keeps it from buying nodes for pods; `None` if no limit does.
     pub limit_reached: Option<String>,
+    /// A sentence about units of its buffer that fit none of its offerings; `None` if all do.
+    pub buffer_unmet: Option<String>,
     /// The number of offerings that it may buy now.
     pub offerings: usize,
 }

@@ -79,6 +79,9 @@ impl PlanContext<'_> {
         let mut fullest: Option<Attempt> = None;
         loop {
             let attempt = self.attempt(supply, &lessons, policy, stop);
+            if stop.is_abandoned() {
+                return attempt;
+            }
             let learnt = attempts < ATTEMPTS && self.learn(&mut lessons, &attempt);
             let again = learnt || self.leave_gangs_out(&mut lessons, &attempt, attempts < ATTEMPTS);
             let fewer =

@@ -87,7 +87,7 @@ impl<'a> PlanContext<'a> {
         for round in 1.. {
             self.leave_out_dearer(&ceilings, successors, &mut attempt.plan);
             let beyond = self.beyond_in(&ceilings, successors, &attempt.plan, round > ROUNDS);
-            if beyond.is_empty() {
+            if beyond.is_empty() || stop.is_abandoned() {
                 break;
             }
             self.hold(beyond, &mut held);

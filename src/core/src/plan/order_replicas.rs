@@ -105,6 +105,10 @@ fn buyable(
 ) -> Vec<Buyable> {
     let labels = snapshot.plan_cache.labels(catalogue);
     let meeting = snapshot.plan_cache.meeting(catalogue, pool, || offerings::meeting(pool, &labels));
+    // The condition of the pool says why it buys nothing.
+    if offerings::cut_by_label(options, pool, catalogue, &meeting).is_some() {
+        return Vec::new();
+    }
     let is_held = |offering: &Offering| {
         let held = remembered(&snapshot.held_back, pool, offering).is_some_and(|until| *until > now);
         // A zero or unknown price cannot be raised, so reclaimed offerings without a price are left out.

@@ -6,12 +6,13 @@ use poolwright_catalog::UsdPerHour;
 use poolwright_solver::Proof;
 
 use crate::demand::{Mentions, mentions};
-use crate::model::plan::{Counts, Plan, PlannedClaim, Target};
+use crate::model::plan::{Counts, Plan, PlannedClaim, Target, UnplacedReason};
 use crate::model::{ClaimName, PodKey, PoolName, Snapshot, Uid};
 use crate::plan::context::PlanContext;
 use crate::plan::moved;
 use crate::plan::order_replicas::{self, Ordered};
 use crate::plan::prepare::Prepared;
+use crate::rules::format;
 use crate::supply::offerings::Supply;
 use crate::supply::{interruption_backoff, interruption_risk};
 
@@ -45,11 +46,31 @@ pub(crate) fn complete(
     }
     add_ordered(plan, context, &prepared.ordered);
     plan.pools = supply.findings;
+    tell_of_buffers(plan);
     sum(plan, context);
     plan.nominations = nominations(context.snapshot, plan);
     plan.moved = moved::moved(&prepared.successors, plan);
     mention_existing_pods(plan);
     count(plan);
+}
+
+/// Tells pools of the units of their buffers that fit no offering. Units that wait for a limit or a stock-out may get room later.
+fn tell_of_buffers(plan: &mut Plan) {
+    let Plan { unplaced, pools, .. } = plan;
+    let mut unmet: BTreeMap<(&PoolName, u64), (usize, &str)> = BTreeMap::new();
+    for left in unplaced.iter().filter(|left| left.reason == UnplacedReason::NoOfferingFits) {
+        if let PodKey::Buffer { pool, entry, .. } = &left.pod {
+            unmet.entry((pool, *entry)).or_insert((0, left.message.as_str())).0 += 1;
+        }
+    }
+    for ((pool, entry), (units, why)) in unmet {
+        if let Some(findings) = pools.get_mut(pool) {
+            let units = format::count(units, "unit");
+            findings
+                .buffer_unmet
+                .get_or_insert_with(|| format!("spec.buffer[{entry}]: no room is kept for {units}: {why}"));
+        }
+    }
 }
 
 /// Adds the claims of static pools. They are bought even if the plan is refused.

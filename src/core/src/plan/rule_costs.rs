@@ -31,6 +31,9 @@ pub(crate) fn tell(
     ];
     let in_force: Vec<CostRule> = all.into_iter().filter(|(_, holds)| *holds).map(|(rule, _)| rule).collect();
     for rule in &in_force {
+        if stop.is_abandoned() {
+            return;
+        }
         let (snapshot, options) = lacking(*rule, snapshot, options);
         let cost = compared(plan, &plan_once(&snapshot, now, &options, stop), *rule);
         // Each of two rules may cost nothing as long as the other is there.

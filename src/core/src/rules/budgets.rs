@@ -8,7 +8,7 @@ use crate::model::{
     BudgetLimit, BudgetSelector, CountOrPercent, ObjectKey, Pod, PodDisruptionBudget, PodKey, PodPhase,
     Snapshot, Uid, Workload,
 };
-use crate::rules::requirement::matches;
+use crate::rules::budget_index::{NamespaceBudgets, by_namespace, selects};
 
 /// A budget that can never be met.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,18 +31,12 @@ impl fmt::Display for UnmeetableBudget {
 
 /// Returns every budget that can never be met. Budgets that select no pods are skipped, unless they are invalid.
 pub fn never_met(snapshot: &Snapshot) -> Vec<UnmeetableBudget> {
-    let mut by_namespace: BTreeMap<&str, Vec<&PodDisruptionBudget>> = BTreeMap::new();
-    for budget in snapshot.budgets.values() {
-        by_namespace.entry(&budget.key.namespace).or_default().push(budget);
-    }
-    if by_namespace.is_empty() {
+    let all = by_namespace(snapshot);
+    if all.is_empty() {
         return Vec::new();
     }
     let workloads = by_uid(snapshot);
-    by_namespace
-        .into_iter()
-        .flat_map(|(name, budgets)| in_namespace(snapshot, name, &budgets, &workloads))
-        .collect()
+    all.into_iter().flat_map(|(name, budgets)| in_namespace(snapshot, name, &budgets, &workloads)).collect()
 }
 
 /// Returns the budgets that select this pod and can never be met.
@@ -57,6 +51,7 @@ pub fn never_met_of(snapshot: &Snapshot, pod: &Pod) -> Vec<UnmeetableBudget> {
     if budgets.is_empty() {
         return Vec::new();
     }
+    let budgets = NamespaceBudgets::new(budgets);
     let mut found = in_namespace(snapshot, namespace, &budgets, &by_uid(snapshot));
     found.retain(|one| one.pods.contains(&pod.key));
     found
@@ -66,37 +61,38 @@ fn by_uid(snapshot: &Snapshot) -> BTreeMap<&Uid, &Workload> {
     snapshot.workloads.values().map(|workload| (&workload.uid, workload.as_ref())).collect()
 }
 
-fn selects(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
-    match &budget.selector {
-        BudgetSelector::Pods(all) => all.iter().all(|requirement| matches(requirement, &pod.labels)),
-        BudgetSelector::Nothing | BudgetSelector::Invalid(_) => false,
-    }
-}
-
 fn in_namespace(
     snapshot: &Snapshot,
     namespace: &str,
-    budgets: &[&PodDisruptionBudget],
+    budgets: &NamespaceBudgets<'_>,
     workloads: &BTreeMap<&Uid, &Workload>,
 ) -> Vec<UnmeetableBudget> {
-    let pods: Vec<&Pod> = snapshot
+    let pods = snapshot
         .pods
         .range_from(&PodKey::new(namespace, ""))
         .take_while(|(key, _)| key.namespace() == namespace)
         .map(|(_, pod)| pod.as_ref())
-        .filter(|pod| pod.phase != PodPhase::Finished && pod.deleting_since.is_none())
-        .collect();
-    let mut of_pod: BTreeMap<&PodKey, Vec<usize>> = BTreeMap::new();
-    let mut of_budget: Vec<Vec<&Pod>> = Vec::new();
-    for (at, budget) in budgets.iter().enumerate() {
-        let chosen: Vec<&Pod> = pods.iter().copied().filter(|pod| selects(budget, pod)).collect();
-        for pod in &chosen {
-            of_pod.entry(&pod.key).or_default().push(at);
+        .filter(|pod| pod.phase != PodPhase::Finished && pod.deleting_since.is_none());
+    let mut of_budget: Vec<Vec<&Pod>> = vec![Vec::new(); budgets.all.len()];
+    let mut with_several: BTreeMap<&PodKey, Vec<usize>> = BTreeMap::new();
+    for pod in pods {
+        let selecting: Vec<usize> = budgets.of(pod).collect();
+        for at in &selecting {
+            of_budget[*at].push(pod);
         }
-        of_budget.push(chosen);
+        if selecting.len() > 1 {
+            with_several.insert(&pod.key, selecting);
+        }
+    }
+    // Many pods share the same budgets, so each such set is looked at once.
+    let mut beside: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); budgets.all.len()];
+    for selecting in with_several.values().collect::<BTreeSet<_>>() {
+        for at in selecting {
+            beside[*at].extend(selecting.iter().filter(|other| *other != at));
+        }
     }
     let mut found = Vec::new();
-    for (at, (budget, chosen)) in budgets.iter().zip(&of_budget).enumerate() {
+    for ((budget, chosen), beside) in budgets.all.iter().zip(&of_budget).zip(&beside) {
         let keys = || chosen.iter().map(|pod| pod.key.clone()).collect();
         let mut add = |field: String, message: String, pods: Vec<PodKey>| {
             found.push(UnmeetableBudget { budget: budget.key.clone(), field, message, pods });
@@ -106,15 +102,11 @@ fn in_namespace(
             continue;
         }
         let shared: Vec<&PodKey> =
-            chosen.iter().map(|pod| &pod.key).filter(|key| of_pod[key].len() > 1).collect();
-        let others: BTreeSet<&str> = shared
-            .iter()
-            .flat_map(|key| &of_pod[*key])
-            .filter(|other| **other != at)
-            .map(|other| budgets[*other].key.name.as_str())
-            .collect();
+            chosen.iter().map(|pod| &pod.key).filter(|key| with_several.contains_key(*key)).collect();
         if let Some(first) = shared.first() {
-            let others = others.into_iter().collect::<Vec<_>>().join(", ");
+            let others: Vec<&str> =
+                beside.iter().map(|other| budgets.all[*other].key.name.as_str()).collect();
+            let others = others.join(", ");
             let message = format!(
                 "spec.selector selects pods that {others} selects too, such as {first}, and the API server never evicts a pod of two budgets; let only one budget select them"
             );

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use poolwright_catalog::{Gpu, InstanceType, MigGeometry, MigModel, MigProfile, ResourceList, ResourceName};
 use poolwright_solver::problem::{GPU_UNITS, GpuMode, GpuRequest, GpuState, Gpus};
 
-use crate::model::{PodSpec, Sharing};
+use poolwright_terms::labels::{MIG_CONFIG, MIG_DISABLED};
+
+use crate::model::{PodSpec, Pool, Sharing};
 
 /// The most GPUs of a node that are used.
 const MOST_GPUS: usize = 64;
@@ -97,6 +99,31 @@ pub(crate) fn wanted(
         _ => None,
     };
     (rest, need)
+}
+
+/// Returns why nodes of a pool, which may be of these types, would never open: a label of its template makes NVIDIA's GPU operator cut
+/// their GPUs, and the catalogue promises whole ones.
+pub(crate) fn cut_by_label<'k>(
+    sharing: Sharing,
+    pool: &Pool,
+    mut kinds: impl Iterator<Item = &'k InstanceType>,
+) -> Option<String> {
+    let config = pool.labels.get(MIG_CONFIG).filter(|config| config.as_str() != MIG_DISABLED)?;
+    if matches!(sharing, Sharing::Mig { .. }) {
+        return None;
+    }
+    let is_cut = |kind: &&InstanceType| {
+        kind.gpu.as_ref().is_some_and(|gpu| {
+            let promised = kind.allocatable.get(ResourceName::NVIDIA_GPU);
+            MigModel::of(gpu).is_some() && promised == u64::from(gpu.count)
+        })
+    };
+    let kind = kinds.find(is_cut)?;
+    Some(format!(
+        "its template has the label `{MIG_CONFIG}: {config}`, with which NVIDIA's GPU operator cuts the GPUs of {}, but Poolwright buys \
+         nodes for whole GPUs, so such a node would never open; remove the label",
+        kind.name
+    ))
 }
 
 /// Returns the MIG profile in a resource's name.

@@ -5,12 +5,15 @@ pub(crate) mod added_affinity;
 pub(crate) mod affinity;
 pub(crate) mod allocatable_tolerance;
 pub(crate) mod anti_affinity;
+pub(crate) mod budget_index;
 pub mod budgets;
 pub(crate) mod colocation;
 pub(crate) mod csi_labels;
 pub(crate) mod fields;
 pub(crate) mod fits;
 pub(crate) mod format;
+#[cfg(test)]
+pub(crate) mod generated;
 pub(crate) mod gpus;
 pub(crate) mod identity;
 pub(crate) mod labels;

@@ -50,26 +50,12 @@ impl<'a> SelectorIndex<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use proptest::collection::{btree_map, vec};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::rules::generated::requirements;
     use crate::rules::matches;
-
-    fn requirements() -> impl Strategy<Value = Vec<Requirement>> {
-        let values = proptest::collection::btree_set("[xyz]", 0..3);
-        let one = ("[ab]", 0..4u8, values).prop_map(|(key, kind, values): (String, u8, BTreeSet<String>)| {
-            let operator = match kind {
-                0 | 1 => Operator::In(values),
-                2 => Operator::NotIn(values),
-                _ => Operator::Exists,
-            };
-            Requirement { key, operator }
-        });
-        vec(one, 0..3)
-    }
 
     proptest! {
         #[test]

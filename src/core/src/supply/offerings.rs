@@ -20,6 +20,7 @@ use crate::model::{PodSpec, Pool, PoolName, Requirement, Snapshot};
 use crate::rules;
 use crate::rules::colocation::{Colocation, Present};
 use crate::rules::format::list;
+use crate::rules::gpus;
 use crate::rules::new_node::NewNodeLabels;
 use crate::rules::pin::Pin;
 use crate::supply::daemonsets::DaemonSets;
@@ -198,6 +199,7 @@ pub(crate) fn collect<'a>(
             let meeting =
                 snapshot.plan_cache.meeting(catalogue, pool, || meeting(pool, &supply.tables[table].labels));
             let offers = offers(&terms, &mut supply, pool, table, &meeting);
+            let cut = cut_by_label(options, pool, catalogue, &meeting);
             let buyable = |offer: &&PoolOffering| offer.availability.is_sold();
             findings.offerings = offers.iter().filter(buyable).count();
             if offers.is_empty() {
@@ -210,6 +212,8 @@ pub(crate) fn collect<'a>(
                         unmet(pool, &supply.tables[table])
                     ),
                 ));
+            } else if let Some(message) = cut {
+                findings.invalid = Some((Reason::GpusCut, message));
             } else if pool.replicas.is_none() {
                 // A static pool buys no nodes for pods.
                 supply.pools.push(PoolSupply { pool, table, offers });
@@ -218,6 +222,18 @@ pub(crate) fn collect<'a>(
         supply.findings.insert(pool.name.clone(), findings);
     }
     supply
+}
+
+/// Returns why the nodes of a pool would never open, if the GPUs of one of these offerings would be cut.
+pub(crate) fn cut_by_label(
+    options: &PlanOptions,
+    pool: &Pool,
+    catalogue: &Catalogue,
+    meeting: &[usize],
+) -> Option<String> {
+    let kinds =
+        meeting.iter().map(|index| &catalogue.types()[&catalogue.offerings()[*index].id.instance_type]);
+    gpus::cut_by_label(options.sharing, pool, kinds)
 }
 
 fn invalid(pool: &Pool) -> Option<(Reason, String)> {

@@ -25,6 +25,10 @@ pub fn of_plan(plan: &Plan) -> Vec<Action> {
                 message.clone(),
             ));
         }
+        if let Some(message) = &findings.buffer_unmet {
+            let subject = Subject::Pool(pool.clone());
+            actions.push(event(subject, EventType::Warning, Reason::BufferUnmet, message.clone()));
+        }
     }
     for claim in &plan.claims {
         for pod in claim.planned_pods.iter().filter_map(PodKey::existing) {

@@ -49,14 +49,10 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
     if !planned.is_empty() {
         let cost: UsdPerHour = planned.iter().filter_map(|claim| claim.price()).sum();
         let pods: usize = planned.iter().map(|claim| claim.planned_pods.len()).sum();
-        let units =
-            planned.iter().flat_map(|claim| &claim.planned_pods).filter(|key| key.is_buffer()).count();
+        // No claim lists a unit of a buffer.
         let whom = match pool.replicas {
             Some(_) => "to have all replicas".to_owned(),
-            None if units == pods && units > 0 => "to keep the room of its buffer free".to_owned(),
-            None if units > 0 => {
-                format!("for {} and the room of its buffer", format::count(pods - units, "waiting pod"))
-            }
+            None if pods == 0 => "to keep the room of its buffer free".to_owned(),
             None => format!("for {}", format::count(pods, "waiting pod")),
         };
         lines.push(format!("The plan buys {} more for {cost:#}, {whom}.", planned.len()));
@@ -71,6 +67,9 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
     }
     if !pool.buffer.is_empty() {
         lines.push("It keeps nodes with room for its `buffer`, with and without pods.".to_owned());
+    }
+    if let Some(unmet) = findings.and_then(|found| found.buffer_unmet.as_ref()) {
+        lines.push(format!("Not all of it: {}.", unmet.trim_end_matches('.')));
     }
     if pool.disruption.do_not_disrupt {
         lines.push(format!("Its annotation {DO_NOT_DISRUPT_ANNOTATION} keeps its nodes, empty or not."));

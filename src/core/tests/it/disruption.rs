@@ -311,6 +311,28 @@ fn pods_do_not_move_again_before_the_first_move_has_paid_off() {
 }
 
 #[test]
+fn the_next_leader_does_not_move_the_pods_that_its_predecessor_moved() {
+    let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
+    let mut old = MoveHistory::default();
+    old.record(&snapshot, &proposed(&snapshot).unwrap(), at(NOW));
+    let moves = |history: &MoveHistory, seconds: i64| {
+        let current = planned_at(&snapshot, seconds);
+        let found =
+            propose(&snapshot, &current, history, at(seconds), &PlanOptions::default(), &mut NeverStop);
+        found.proposal.is_some()
+    };
+    let mut next = MoveHistory::default();
+    assert!(moves(&next, NOW + 60), "without the record");
+    // A leader that reads its own record counts nothing twice.
+    for _ in 0..2 {
+        next.add(old.record_to_keep());
+    }
+    assert_eq!(next.record_to_keep(), old.record_to_keep());
+    assert!(!moves(&next, NOW + 60) && !moves(&next, NOW + 3599));
+    assert!(moves(&next, NOW + 3600));
+}
+
+#[test]
 fn no_work_is_moved_for_money_to_a_new_node_of_a_pool_that_is_less_wanted() {
     let of = |weight: u32| {
         let full = PoolLimits { nodes: Some(1), ..PoolLimits::default() };

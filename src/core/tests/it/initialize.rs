@@ -1,6 +1,6 @@
 //! Tests of initialization, from a joined node to a node that is open to pods.
 
-use poolwright_catalog::ResourceName;
+use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::*;
 use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
@@ -124,6 +124,24 @@ fn taints_of_the_readiness_controller_are_waited_for_whoever_put_them_there() {
     let (reason, message) = waits_for(Node { taints: vec![taint("readiness.k8s.io/gpu", "")], ..cordoned() });
     let said = "node n still has the startup taints `readiness.k8s.io/gpu:NoSchedule`";
     assert_eq!((reason.as_str(), message.as_str()), ("StartupTaintsPresent", said));
+}
+
+#[test]
+fn a_node_that_shares_its_gpus_stays_closed_and_the_likely_cause_is_named() {
+    let cause = "Most likely its device plugin shares GPUs (time slicing, MPS or MIG)";
+    let told = |allocatable: ResourceList| {
+        let (reason, message) = waits_for(Node { allocatable, ..cordoned() });
+        assert_eq!(reason, "ResourcesDiffer");
+        message
+    };
+    let sliced = told(capacity(4, 16, 4));
+    let expected = format!("node n: nvidia.com/gpu: 1 promised, 4 advertised. {cause}");
+    assert!(sliced.starts_with(&expected), "{sliced}");
+    for part in ["nvidia.com/gpu.shared", "nvidia.com/mig-1g.5gb"] {
+        let cut = told(capacity(4, 16, 0).with(part, 4));
+        assert!(cut.contains(cause), "{cut}");
+    }
+    assert!(!told(capacity(4, 16, 0)).contains(cause), "the device plugin has not begun");
 }
 
 #[test]

@@ -79,6 +79,28 @@ fn a_static_pool_gets_as_many_of_the_cheapest_nodes_as_it_says_and_no_more_the_s
 }
 
 #[test]
+fn a_pool_whose_label_has_the_gpus_of_its_nodes_cut_buys_none_and_says_why() {
+    let labelled = |config: &str, pool: Pool| {
+        let labels = [("nvidia.com/mig.config".to_owned(), config.to_owned())];
+        Pool { labels: labels.into(), ..pool }
+    };
+    let cuttable = || catalogue(vec![Kind("a2", capacity(12, 80, 1), Some("a100"), &[("a", "3")])]);
+    for wanted in [replicas(2), Pool { buffer: vec![buffer(2, 1, 1)], ..pool("static") }] {
+        let plan = planned(&cluster(cuttable(), [labelled("all-1g.5gb", wanted.clone())]));
+        assert_eq!(plan.claims, []);
+        let (reason, said) = plan.pools[&PoolName("static".into())].invalid.clone().unwrap();
+        assert_eq!(reason, Reason::GpusCut);
+        assert!(said.contains("`nvidia.com/mig.config: all-1g.5gb`"), "{said}");
+        assert!(said.ends_with("remove the label"), "{said}");
+        let whole = planned(&cluster(cuttable(), [labelled("all-disabled", wanted)]));
+        assert_eq!(types(&whole), [("a2".to_owned(), 2)].into());
+    }
+    // GPUs that cannot be cut stay whole.
+    let other = planned(&cluster(aws(), [labelled("all-1g.5gb", replicas(1))]));
+    assert_eq!(other.claims.len(), 1);
+}
+
+#[test]
 fn pods_use_the_room_of_a_static_pool_and_buy_nothing_from_it() {
     let snapshot = with_open(cluster(aws(), [replicas(1)]), &["s"], "static");
     let snapshot = with(snapshot, [pod("a", requests(1, 1, 1)), pod("b", requests(1, 1, 1))]);

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use poolwright_catalog::ResourceName;
 use poolwright_core::plan::{Plan, PlanOptions, PlannedGpu, Sharing, UnplacedReason, plan};
-use poolwright_core::{Pod, Snapshot};
+use poolwright_core::{Action, Buffer, Pod, Pool, PoolName, Snapshot, Subject, why};
 use poolwright_solver::NeverStop;
+use poolwright_terms::Reason;
 
 use crate::kit::*;
 
@@ -120,6 +121,44 @@ fn free_instances_of_nodes_that_are_there_come_first() {
     let snapshot = with(snapshot, [node("there", advertised)]);
     let plan = planned_with(&snapshot, Sharing::Mig { mixed: false });
     assert_eq!((plan.placements.len(), plan.claims.len()), (1, 1));
+}
+
+fn buffered_instances(instance: &str) -> Snapshot {
+    let requests = requests(1, 1, 0).with(format!("nvidia.com/mig-{instance}").as_str(), 1);
+    let pool = Pool { buffer: vec![Buffer { units: 3, requests, window: None }], ..pool("gpu") };
+    cluster(cuttable(), [pool])
+}
+
+#[test]
+fn a_buffer_of_instances_is_kept_where_gpus_may_be_cut() {
+    let plan = planned_with(&buffered_instances("1g.5gb"), Sharing::Mig { mixed: false });
+    assert_eq!(bought(&plan), ["a2: "]);
+    let [PlannedGpu::Mig(instances)] = &plan.claims[0].gpus[..] else { panic!("{:?}", plan.claims[0].gpus) };
+    assert!(instances.len() == 3 && instances.iter().all(|one| one.name == "1g.5gb"), "{instances:?}");
+    assert_eq!(plan.pools[&PoolName("gpu".into())].buffer_unmet, None);
+}
+
+#[test]
+fn a_pool_says_that_nothing_is_kept_for_units_that_ask_for_instances_of_whole_gpus() {
+    let name = PoolName("gpu".into());
+    for (instance, sharing) in
+        [("1g.5gb", Sharing::Whole), ("1g.5gb", Sharing::Shared), ("1g.99gb", Sharing::Mig { mixed: false })]
+    {
+        let snapshot = buffered_instances(instance);
+        let plan = planned_with(&snapshot, sharing);
+        assert_eq!((plan.claims.len(), plan.unplaced.len()), (0, 0), "no pod waits");
+        let said = plan.pools[&name].buffer_unmet.clone().unwrap();
+        assert!(said.starts_with("spec.buffer[0]: no room is kept for 3 units: "), "{said}");
+        assert!(said.contains(&format!("nvidia.com/mig-{instance}")), "{said}");
+        let events = why::events::of_plan(&plan).into_iter().filter_map(|action| match action {
+            Action::RecordEvent(event) => Some((event.subject, event.reason, event.message)),
+            _ => None,
+        });
+        let told = (Subject::Pool(name.clone()), Reason::BufferUnmet, said.clone());
+        assert_eq!(events.collect::<Vec<_>>(), [told]);
+        let explained = why::pool(&snapshot, &plan, &name).unwrap();
+        assert!(explained.iter().any(|line| line.contains(&said)), "{explained:?}");
+    }
 }
 
 #[test]

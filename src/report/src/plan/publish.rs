@@ -136,6 +136,7 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
     for (name, findings) in &plan.pools {
         let problems = [&findings.invalid, &findings.node_class].into_iter().flatten();
         notes.extend(problems.map(|(reason, message)| format!("pool {name}: {reason}: {message}")));
+        notes.extend(findings.buffer_unmet.as_ref().map(|message| format!("pool {name}: {message}")));
     }
     let counts = plan.counts;
     Ok(Document {

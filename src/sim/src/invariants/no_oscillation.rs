@@ -22,7 +22,8 @@ pub(super) struct OfJob {
     launched: VecDeque<Duration>,
     pods: VecDeque<Duration>,
     failed: VecDeque<Duration>,
-    /// How often consolidation may have moved each pod: once for each start of a controller, which forgets earlier moves.
+    /// How often consolidation may have moved each pod: once for each start of a controller, which may have failed to store its
+    /// moves.
     moves: usize,
     /// The number of pods that start together; 0 if each starts alone.
     gang: usize,

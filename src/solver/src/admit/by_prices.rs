@@ -42,7 +42,7 @@ pub(crate) fn improve(model: &Model, best: &Plan, seed: Seed, meter: &mut Meter<
                 .collect();
             for (from, taste) in [(1.0, Taste::default()), (0.6, Taste::default())] {
                 let attempt = Attempt { model, totals: &totals, values: &prices, taste };
-                let plan = attempt.round(&relaxed, &asked, from, level);
+                let plan = attempt.round(&relaxed, &asked, from, level, &mut |units| meter.tick(units));
                 if plan.is_payable(model)
                     && attempt.is_allowed(&plan)
                     && plan.compare(&current, model).is_lt()
@@ -107,7 +107,14 @@ fn relaxed(
 impl Attempt<'_> {
     /// Takes the nodes of `relaxed`, rounding up from the fraction `from`; then adds the rest of `asked`, then the lower
     /// levels.
-    fn round(&self, relaxed: &Relaxed, asked: &[u64], from: f64, level: i32) -> Plan {
+    fn round(
+        &self,
+        relaxed: &Relaxed,
+        asked: &[u64],
+        from: f64,
+        level: i32,
+        stop: &mut dyn FnMut(u64) -> bool,
+    ) -> Plan {
         let model = self.model;
         let mut plan = Plan::default();
         let mut stock = Stock::full(model);
@@ -131,7 +138,7 @@ impl Attempt<'_> {
             }
         }
         plan.trim(model, &target);
-        self.again(&mut plan, asked);
-        self.from(plan, Some(level))
+        self.again(&mut plan, asked, stop);
+        self.from(plan, Some(level), stop)
     }
 }

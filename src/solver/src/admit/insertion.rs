@@ -36,9 +36,15 @@ pub(super) enum Order {
 const MOST_PODS: u64 = 100_000;
 
 /// Replans the pods that `plan` has on new nodes; pods on existing nodes stay there. Returns `None` if rules other than
-/// capacity and conflicts, or penalties, apply to a bin; if there are more than [`MOST_PODS`] pods; or if the nodes come
-/// to cost as much as those of `plan`.
-pub(super) fn planned_anew(model: &Model, plan: &Plan, rule: Rule, order: Order) -> Option<Plan> {
+/// capacity and conflicts, or penalties, apply to a bin; if there are more than [`MOST_PODS`] pods; if the nodes come to
+/// cost as much as those of `plan`; or if `stop`, which gets units of work, returns true.
+pub(super) fn planned_anew(
+    model: &Model,
+    plan: &Plan,
+    rule: Rule,
+    order: Order,
+    stop: &mut dyn FnMut(u64) -> bool,
+) -> Option<Plan> {
     let simple = |bin: &&crate::canonical::Bin| {
         bin.rules.flexible.is_empty()
             && bin.rules.gpus.is_none()
@@ -67,7 +73,11 @@ pub(super) fn planned_anew(model: &Model, plan: &Plan, rule: Rule, order: Order)
     let ceiling = if model.commitments.is_empty() { plan.cost(model) } else { u64::MAX };
     let mut insertion = Insertion::new(model, rule);
     for class in insertion.order(order, &demand) {
+        let nodes = insertion.at.len().min(LOOK) as u64;
         insertion.insert(class, demand[class as usize])?;
+        if stop(1 + (nodes + demand[class as usize]) / NODES_PER_UNIT) {
+            return None;
+        }
         // The cost of the nodes never falls again.
         if insertion.cost >= ceiling {
             return None;
@@ -122,6 +132,8 @@ struct Insertion<'m> {
 /// The maximum number of nodes examined for the pods of a class; each class examines others. Examining all would take
 /// time quadratic in the number of pods.
 const LOOK: usize = 1_024;
+/// The nodes that are examined in one unit of work.
+const NODES_PER_UNIT: u64 = 4;
 /// The intersection is not computed yet.
 const UNKNOWN: u32 = u32::MAX;
 
@@ -448,7 +460,7 @@ mod tests {
             let alone = alone(&model, &first);
             for rule in [Rule::FewestPods, Rule::LeastPrice] {
                 for order in [Order::Requests, Order::Apart, Order::Worth] {
-                    let plan = planned_anew(&model, &alone, rule, order)
+                    let plan = planned_anew(&model, &alone, rule, order, &mut |_| false)
                         .expect("nothing but capacity and conflicts");
                     assert_eq!(plan.placed(&model), first.placed(&model));
                     let solution = plan.solution(&made, &model, 0, crate::Stopped::WorkLimit);

@@ -16,6 +16,7 @@ use self::insertion::{Order, Rule, planned_anew};
 use crate::canonical::Model;
 use crate::choice::Choice;
 use crate::greedy::{self, Taste, Value};
+use crate::meter::POLL;
 use crate::plan::{Plan, Stock};
 use crate::stages::SearchStage;
 
@@ -23,11 +24,12 @@ pub(crate) use by_prices::improve;
 
 /// Returns the best of several greedy covers. It places every pod if any of them does.
 pub(crate) fn plan(model: &Model) -> Plan {
-    plan_until(model, &mut || false)
+    plan_until(model, &mut |_| false)
 }
 
-/// Like [`plan`], or the best of the first few plans when `stop` returns true. It always returns a plan.
-pub(crate) fn plan_until(model: &Model, stop: &mut dyn FnMut() -> bool) -> Plan {
+/// Like [`plan`], or the best of the first few plans when `stop`, which gets units of work, returns true. It always returns a
+/// plan: nothing stops the first cover and the first insertions.
+pub(crate) fn plan_until(model: &Model, stop: &mut dyn FnMut(u64) -> bool) -> Plan {
     let totals = model.totals();
     let most = model.demand();
     let mut best: Option<Plan> = None;
@@ -37,11 +39,12 @@ pub(crate) fn plan_until(model: &Model, stop: &mut dyn FnMut() -> bool) -> Plan 
         }
         let values = greedy::values(model, &most, value);
         for taste in Taste::all(model) {
-            if best.is_some() && stop() {
+            let has_plan = best.is_some();
+            if has_plan && stop(POLL) {
                 break;
             }
             let attempt = Attempt { model, totals: &totals, values: &values, taste };
-            for plan in attempt.plans() {
+            for plan in attempt.plans(&mut |units| has_plan && stop(units)) {
                 if plan.is_payable(model)
                     && best.as_ref().is_none_or(|best| plan.compare(best, model).is_lt())
                 {
@@ -55,10 +58,11 @@ pub(crate) fn plan_until(model: &Model, stop: &mut dyn FnMut() -> bool) -> Plan 
         if !model.stages.has(*stage) {
             continue;
         }
-        if turn >= INSERTIONS_AT_LEAST && stop() {
+        let may_stop = turn >= INSERTIONS_AT_LEAST;
+        if may_stop && stop(POLL) {
             break;
         }
-        if let Some(plan) = planned_anew(model, &best, *rule, *order)
+        if let Some(plan) = planned_anew(model, &best, *rule, *order, &mut |units| may_stop && stop(units))
             && plan.compare(&best, model).is_lt()
             && plan.is_payable(model)
         {
@@ -117,13 +121,13 @@ const ROUNDS: usize = 12;
 const AGAIN: usize = 64;
 
 impl Attempt<'_> {
-    fn plans(&self) -> Vec<Plan> {
+    fn plans(&self, stop: &mut dyn FnMut(u64) -> bool) -> Vec<Plan> {
         let mut tried = Tried { caps: vec![u64::MAX; self.totals.len()], out: BTreeSet::new() };
         let demand = self.demand(self.totals, &mut tried);
         let mut plan = Plan::default();
-        let left = self.place(&mut plan, demand);
+        let left = self.place(&mut plan, demand, stop);
         if tried.out.is_empty() && self.complete(&plan) && left.iter().all(|count| *count == 0) {
-            plan.downgrade(self.model);
+            plan.downgrade(self.model, stop);
             return vec![plan];
         }
         let scarce: Vec<f64> = self
@@ -134,7 +138,7 @@ impl Attempt<'_> {
             .map(|(class, value)| if class.value > 0 { class.value as f64 * 1e6 } else { value.min(1.0) })
             .collect();
         let worth = Attempt { values: &scarce, ..*self };
-        vec![self.by_priority(), worth.by_priority()]
+        vec![self.by_priority(stop), worth.by_priority(stop)]
     }
 
     /// Returns whether all pods are placed.
@@ -143,10 +147,10 @@ impl Attempt<'_> {
     }
 
     /// Fills free room first, then new nodes. Returns the pods left.
-    fn place(&self, plan: &mut Plan, mut left: Vec<u64>) -> Vec<u64> {
+    fn place(&self, plan: &mut Plan, mut left: Vec<u64>, stop: &mut dyn FnMut(u64) -> bool) -> Vec<u64> {
         plan.fill(self.model, &mut left, &greedy::by_value(self.values));
         let stock = Stock::after(self.model, plan);
-        greedy::extend(self.model, plan, left, stock, self.values, self.taste)
+        greedy::extend(self.model, plan, left, stock, (self.values, self.taste), stop)
     }
 
     /// Returns a demand by class for `totals`: every choice in its cheapest division that did not fail. Gangs without a
@@ -178,12 +182,12 @@ impl Attempt<'_> {
     }
 
     /// Places the highest priority first; each level may use the room that the levels above left.
-    fn by_priority(&self) -> Plan {
-        self.from(Plan::default(), None)
+    fn by_priority(&self, stop: &mut dyn FnMut(u64) -> bool) -> Plan {
+        self.from(Plan::default(), None, stop)
     }
 
     /// Adds the levels below `above`, or all levels, to `plan`.
-    fn from(&self, mut plan: Plan, above: Option<i32>) -> Plan {
+    fn from(&self, mut plan: Plan, above: Option<i32>, stop: &mut dyn FnMut(u64) -> bool) -> Plan {
         let model = self.model;
         let (level_of, levels) = levels(model);
         for level in levels.into_iter().filter(|level| above.is_none_or(|above| *level < above)) {
@@ -194,9 +198,9 @@ impl Attempt<'_> {
                 .map(|(count, of)| if *of == level { *count } else { 0 })
                 .collect();
             let kept = plan.placed(model);
-            self.level(&mut plan, &totals, &kept);
+            self.level(&mut plan, &totals, &kept, stop);
         }
-        plan.downgrade(model);
+        plan.downgrade(model, stop);
         plan
     }
 
@@ -207,15 +211,16 @@ impl Attempt<'_> {
             && self.model.choices.iter().all(|choice| choice.allows(self.totals, &placed))
     }
 
-    /// Places as many pods of `totals` as possible; `kept` are placed already.
-    fn level(&self, plan: &mut Plan, totals: &[u64], kept: &[u64]) {
+    /// Places as many pods of `totals` as possible; `kept` are placed already. When `stop` returns true, fewer are placed, and
+    /// gangs are still whole and spreads even.
+    fn level(&self, plan: &mut Plan, totals: &[u64], kept: &[u64], stop: &mut dyn FnMut(u64) -> bool) {
         let model = self.model;
         let mut tried = Tried { caps: vec![u64::MAX; totals.len()], out: BTreeSet::new() };
         let base = plan.clone();
         for round in 0..ROUNDS {
             *plan = base.clone();
             let demand = self.demand(totals, &mut tried);
-            self.place(plan, demand.clone());
+            self.place(plan, demand.clone(), stop);
             let placed = plan.placed(model);
             let short = |class: u32| placed[class as usize] - kept[class as usize] < demand[class as usize];
             let mut gangs: Vec<usize> = Vec::new();
@@ -233,7 +238,7 @@ impl Attempt<'_> {
                     changed = true;
                 }
             }
-            if gangs.is_empty() && !changed || round + 1 == ROUNDS {
+            if gangs.is_empty() && !changed || round + 1 == ROUNDS || stop(POLL) {
                 break;
             }
             // The gangs with the lowest value per cost make room first, half of them at a time.
@@ -254,7 +259,7 @@ impl Attempt<'_> {
             // Removing a gang also removed nodes that made room in a row.
             *plan = base;
         }
-        self.again(plan, totals);
+        self.again(plan, totals, stop);
     }
 
     /// Returns the value of a gang's pods per cost.
@@ -295,9 +300,9 @@ impl Attempt<'_> {
     }
 
     /// Offers the remaining room to whole gangs and then to plain classes once more.
-    fn again(&self, plan: &mut Plan, totals: &[u64]) {
+    fn again(&self, plan: &mut Plan, totals: &[u64], stop: &mut dyn FnMut(u64) -> bool) {
         let model = self.model;
-        if !model.stages.has(SearchStage::OfferAgain) {
+        if !model.stages.has(SearchStage::OfferAgain) || stop(POLL) {
             return;
         }
         let missing = |plan: &Plan| -> Vec<u64> {
@@ -324,7 +329,7 @@ impl Attempt<'_> {
                     caps[class as usize] = 0;
                 }
                 let mut tried = plan.clone();
-                if self.place(&mut tried, demand).iter().all(|count| *count == 0) {
+                if self.place(&mut tried, demand, stop).iter().all(|count| *count == 0) {
                     *plan = tried;
                     break;
                 }
@@ -337,7 +342,39 @@ impl Attempt<'_> {
             }
         }
         if left.iter().any(|count| *count > 0) {
-            self.place(plan, left);
+            self.place(plan, left, stop);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{candidate, class, problem};
+
+    #[test]
+    fn a_first_plan_that_is_told_to_stop_is_whole_and_little_work_follows() {
+        let all: Vec<u32> = (0..40).collect();
+        let classes = (0..120).map(|at| class("class", [1 + at % 7, 1 + at % 11, 0], 5, &all)).collect();
+        let node = |at| candidate("node", 10_000 * (at + 3) + at * at, [8 + at, 40 - at / 2, 0]);
+        let model = Model::new(&problem(classes, (0..40).map(node).collect()));
+        let mut looks = 0;
+        let best = plan_until(&model, &mut |_| {
+            looks += 1;
+            false
+        });
+        assert!(looks > 50, "{looks} looks");
+        for patience in [0, 1, 2, 5, 10, 20, 40] {
+            let (mut looks, mut units_after) = (0, 0);
+            let plan = plan_until(&model, &mut |units| {
+                looks += 1;
+                units_after += if looks > patience + 1 { units } else { 0 };
+                looks > patience
+            });
+            assert_eq!(model.gathered(&plan.placed(&model)), model.totals());
+            assert!(plan.cost(&model) >= best.cost(&model), "fewer tries find no cheaper plan");
+            assert!(looks <= patience + 20, "{looks} looks with patience for {patience}");
+            assert!(units_after <= 20 * POLL, "{units_after} units after it was told to stop");
         }
     }
 }

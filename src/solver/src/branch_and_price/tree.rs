@@ -131,7 +131,7 @@ impl Run<'_> {
             let base = Plan::default();
             if let Some(plan) = dive::dive(&mut pricer, &demand, base, &relaxed, exchanges, style, meter) {
                 let mut plan = branch.plan(&plan);
-                plan.downgrade(self.model);
+                plan.downgrade(self.model, &mut |units| meter.tick(units));
                 self.offer(plan, meter);
             }
         }

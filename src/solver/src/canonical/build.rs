@@ -51,8 +51,8 @@ pub(crate) fn penalty(problem: &Problem, class: usize, candidate: u32) -> u64 {
     risk(class.loss_on(candidate), offer.interruptions).micros().saturating_add(disliked)
 }
 
-/// Returns the conflicting classes of each of the problem's classes; a class with host ports conflicts with itself.
-pub(crate) fn conflicts(problem: &Problem) -> Vec<Vec<u32>> {
+/// Returns the conflicting classes of each of the problem's classes, ascending. A class with host ports conflicts with itself.
+pub(crate) fn all_conflicts(problem: &Problem) -> Vec<Vec<u32>> {
     let mut sets: Vec<Vec<u32>> = vec![Vec::new(); problem.classes.len()];
     for (i, j) in &problem.conflicts {
         sets[*i as usize].push(*j);
@@ -70,9 +70,22 @@ pub(crate) fn conflicts(problem: &Problem) -> Vec<Vec<u32>> {
         }
     }
     for set in &mut sets {
-        set.retain(|other| problem.classes[*other as usize].count > 0);
         set.sort_unstable();
         set.dedup();
+    }
+    sets
+}
+
+/// Returns the conflicting classes with pods to place of each of the problem's classes, as [`all_conflicts`] does. A single pod
+/// whose host ports no other pod has conflicts with none, so that thousands of such pods can be merged.
+pub(crate) fn conflicts(problem: &Problem) -> Vec<Vec<u32>> {
+    let count = |class: u32| problem.classes[class as usize].count;
+    let mut sets = all_conflicts(problem);
+    for (class, set) in (0..).zip(&mut sets) {
+        set.retain(|other| count(*other) > 0);
+        if *set == [class] && count(class) == 1 {
+            set.clear();
+        }
     }
     sets
 }

@@ -33,7 +33,7 @@ use crate::solution::UnplacedReason;
 use crate::stages::Stages;
 use crate::units::UNITS;
 
-pub(crate) use build::conflicts;
+pub(crate) use build::{all_conflicts, conflicts};
 pub(crate) use content::Content;
 pub(crate) use flexible::{Alternative, Flexible};
 pub(crate) use pattern::Pattern;

@@ -9,6 +9,10 @@ use crate::plan::Plan;
 const STATES: u64 = 1 << 14;
 /// The maximum number of steps (multiset, bin).
 const STEPS: u64 = 1 << 22;
+/// The multisets that are compared with a bin in one unit of work.
+const FITS_PER_UNIT: u64 = 8;
+/// The multisets between two looks at the signal.
+const ROW: usize = 64;
 
 /// Returns the cheapest plan for `demand` and its cost, which is a lower bound. Returns `None` when the problem is too
 /// large, or when commitments cover nodes.
@@ -33,6 +37,9 @@ pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Opt
     buyable.sort_by_key(|bin| (model.bins[*bin as usize].price, *bin));
     let mut bought = 0;
     for state in 1..states {
+        if meter.tick(1 + buyable.len() as u64 / FITS_PER_UNIT) {
+            return None;
+        }
         let pods = sets.pods(state);
         let mut best: Option<(u64, u32)> = None;
         for &bin in &buyable {
@@ -48,6 +55,9 @@ pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Opt
         contents[sets.lowest(state)].extend(best.map(|(cost, bin)| (state, cost, bin)));
     }
     for (index, bin) in model.bins.iter().enumerate().filter(|(_, bin)| bin.is_existing()) {
+        if meter.tick(1 + states as u64 / FITS_PER_UNIT) {
+            return None;
+        }
         let held: Vec<usize> =
             (1..states).filter(|state| Multisets::fits(model, index as u32, &sets.pods(*state))).collect();
         for _ in 0..bin.available.min(64) {
@@ -90,6 +100,9 @@ pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Opt
         let before = least.clone();
         let mut takes = vec![0; states];
         for state in 1..states {
+            if state.is_multiple_of(ROW) && meter.tick((held.len() * ROW) as u64 / 200) {
+                return None;
+            }
             for &content in held {
                 if content <= state && before[state - content] < least[state] && sets.within(content, state) {
                     least[state] = before[state - content];
@@ -122,4 +135,41 @@ pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Opt
         return Some((Plan::default(), cost));
     }
     Some((plan, cost))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stop::StopSignal;
+    use crate::testing::{candidate, class, problem};
+
+    /// A signal that stops when it is asked for the fifth time.
+    #[derive(Default)]
+    struct Fifth {
+        asked: u64,
+        spent: u64,
+    }
+
+    impl StopSignal for Fifth {
+        fn should_stop(&mut self) -> bool {
+            self.asked += 1;
+            self.asked >= 5
+        }
+
+        fn spent(&mut self, units: u64) {
+            self.spent += units;
+        }
+    }
+
+    #[test]
+    fn multisets_are_not_compared_with_bins_any_further_after_the_signal_says_stop() {
+        let all: Vec<u32> = (0..40).collect();
+        let classes = (0..12).map(|at| class("class", [1 + at, 13 - at, 0], 1, &all)).collect();
+        let node = |at| candidate("node", 10_000 * (at + 3) + at * at, [20 + at, 60 - at, 0]);
+        let model = Model::new(&problem(classes, (0..40).map(node).collect()));
+        let mut signal = Fifth::default();
+        let mut meter = Meter::new(&mut signal, u64::MAX);
+        assert!(solve(&model, &model.demand(), &mut meter).is_none());
+        assert_eq!((signal.asked, signal.spent), (5, 0), "it stops before the part that spends work");
+    }
 }

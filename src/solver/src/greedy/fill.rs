@@ -19,18 +19,31 @@ pub(super) struct Filler<'m> {
     nodes: u64,
 }
 
+/// The classes of a bin that are sorted in one unit of work.
+const SORTED_PER_UNIT: u64 = 4;
+
 impl<'m> Filler<'m> {
-    /// Creates a filler for pods of `left`, worth `values`.
-    pub fn new(model: &'m Model, values: &[f64], left: &[u64]) -> Self {
+    /// Creates a filler for pods of `left`, worth `values`. Returns `None` when `stop` returns true.
+    pub fn new(
+        model: &'m Model,
+        values: &[f64],
+        left: &[u64],
+        stop: &mut dyn FnMut(u64) -> bool,
+    ) -> Option<Self> {
         let requests: Vec<u64> =
             model.classes.iter().flat_map(|class| class.requests.iter().copied()).collect();
-        let orders: Vec<Vec<Vec<u32>>> =
-            (0..model.bins.len()).map(|bin| orders(model, bin as u32, values, left, &requests)).collect();
+        let mut all: Vec<Vec<Vec<u32>>> = Vec::with_capacity(model.bins.len());
+        for (index, bin) in model.bins.iter().enumerate() {
+            all.push(orders(model, index as u32, values, left, &requests));
+            if stop(1 + bin.classes.len() as u64 / SORTED_PER_UNIT) {
+                return None;
+            }
+        }
         // The first order of a bin has all its classes.
         let leasts: Vec<Vec<u64>> =
-            orders.iter().map(|orders| least(model.dims, &orders[0], &requests)).collect();
+            all.iter().map(|orders| least(model.dims, &orders[0], &requests)).collect();
         let kept_away = vec![0; model.apart.len()];
-        Self { model, requests, orders, leasts, room: Vec::new(), kept_away, nodes: 0 }
+        Some(Self { model, requests, orders: all, leasts, room: Vec::new(), kept_away, nodes: 0 })
     }
 
     /// Returns the fillings of an empty node with pods of `left`, one for each order of the bin.

@@ -1,6 +1,7 @@
 //! The existing nodes, as consolidation sees them: the pods of each, whether it may be removed, and which pods may join
 //! which node.
 
+use crate::canonical::all_conflicts;
 use crate::problem::Problem;
 
 /// An existing node.
@@ -37,31 +38,15 @@ impl<'a> Cluster<'a> {
     /// Derives the data from `problem`, which must be valid.
     pub fn new(problem: &'a Problem) -> Self {
         let classes = problem.classes.len();
-        let mut enemies: Vec<Vec<u32>> = vec![Vec::new(); classes];
-        for &(one, other) in &problem.conflicts {
-            enemies[one as usize].push(other);
-            enemies[other as usize].push(one);
+        let mut enemies = all_conflicts(problem);
+        for (class, list) in (0..).zip(&mut enemies) {
+            list.retain(|other| *other != class);
         }
-        let mut ceiling: Vec<u32> =
-            problem.classes.iter().map(|class| class.max_per_node.unwrap_or(u32::MAX)).collect();
-        let with_ports: Vec<u32> =
-            (0..classes as u32).filter(|class| !problem.classes[*class as usize].ports.is_empty()).collect();
-        for &one in &with_ports {
-            let mine = &problem.classes[one as usize].ports;
-            ceiling[one as usize] = ceiling[one as usize].min(1);
-            let meets = |other: &&u32| {
-                **other != one
-                    && problem.classes[**other as usize]
-                        .ports
-                        .iter()
-                        .any(|port| mine.binary_search(port).is_ok())
-            };
-            enemies[one as usize].extend(with_ports.iter().filter(meets));
-        }
-        for list in &mut enemies {
-            list.sort_unstable();
-            list.dedup();
-        }
+        let ceiling = problem.classes.iter().map(|class| {
+            let most = class.max_per_node.unwrap_or(u32::MAX);
+            if class.ports.is_empty() { most } else { most.min(1) }
+        });
+        let ceiling = ceiling.collect();
         // The domain of a spread's pods matters to the others of the spread, so they stay where they are. So do pods of a
         // gang that has waiting pods: the placement of those must not move running ones.
         let mut bound = vec![false; classes];

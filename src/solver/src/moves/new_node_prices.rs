@@ -69,10 +69,13 @@ impl NewNodePrices {
     /// Returns the prices of a relaxation; `None` when it stopped before it had any.
     pub fn fine(&self, gap: f64, seed: Seed, meter: &mut Meter<'_>) -> Option<Vec<f64>> {
         let demand = self.model.demand();
-        let plan = admit::plan(&self.model);
+        let plan = admit::plan_until(&self.model, &mut |units| meter.tick(units));
         let mut start = column_generation::plain_columns(&self.model, &demand);
         start.extend(plan.nodes.keys().cloned());
-        let exchanges = column_generation::exchanges(&self.model);
+        let exchanges = column_generation::exchanges(&self.model, &mut |units| meter.tick(units));
+        if meter.stopped() {
+            return None;
+        }
         let task = Task {
             demand: &demand,
             stock: &Stock::full(&self.model),

@@ -37,6 +37,9 @@ impl StopSignal for Part<'_> {
     fn should_stop(&mut self) -> bool {
         self.0.should_stop()
     }
+    fn is_abandoned(&mut self) -> bool {
+        self.0.is_abandoned()
+    }
     fn improved(&mut self, _plan: &Solution) {}
     fn progress(&mut self, _progress: &Progress) {}
     fn spent(&mut self, units: u64) {

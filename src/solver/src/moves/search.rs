@@ -116,7 +116,7 @@ impl Search<'_> {
             }
             match self.realise(rooms, options, signal) {
                 Ok(target) => return Some(target),
-                Err(classes) if classes.is_empty() => return None,
+                Err(classes) if classes.is_empty() || signal.should_stop() => return None,
                 Err(classes) => kept.extend(classes),
             }
         }
@@ -150,12 +150,14 @@ pub(crate) fn solve(problem: &Problem, options: &Options, signal: &mut dyn StopS
         let want = Want::all(&cluster);
         // At rough prices and with the greedy heuristic alone, a plan is found early.
         let quick = Options { work: 1, ..*options };
+        // Each part makes a first plan in any case, so no part begins after the signal asked to stop.
         if has(SearchStage::RoughMoves)
+            && !signal.should_stop()
             && let Some(target) = search.attempt(&prices, want, (&quick, options.work / 20), signal)
         {
             search.offer(target, signal);
         }
-        let fine = if has(SearchStage::FineMoves) {
+        let fine = if has(SearchStage::FineMoves) && !signal.should_stop() {
             let mut part = Part(&mut *signal);
             let mut meter = Meter::new(&mut part, options.work / 4);
             new_nodes.fine(0.01, options.lp(), &mut meter)
@@ -166,13 +168,15 @@ pub(crate) fn solve(problem: &Problem, options: &Options, signal: &mut dyn StopS
             search.prices = fine;
         }
         let prices = search.prices.clone();
-        proven = search.bound(signal);
-        if let Some(target) = search.attempt(&prices, want, (&search.part(25), options.work / 10), signal) {
+        proven = if signal.should_stop() { 0 } else { search.bound(signal) };
+        if !signal.should_stop()
+            && let Some(target) = search.attempt(&prices, want, (&search.part(25), options.work / 10), signal)
+        {
             search.offer(target, signal);
         }
     }
     let Some(best) = search.best.take() else { return Solution::default() };
-    if !exact && search.bounded != placed(&cluster, &best.solution) {
+    if !exact && search.bounded != placed(&cluster, &best.solution) && !signal.should_stop() {
         // The best plan leaves out other pods than the bound assumes.
         search.best = Some(best.clone());
         proven = search.bound(signal);

@@ -6,6 +6,9 @@ use super::{Plan, Stock};
 use crate::canonical::{Content, Model, Pattern};
 use crate::stages::SearchStage;
 
+/// The bins that are compared for a node in one unit of work.
+const BINS_PER_UNIT: u64 = 16;
+
 impl Plan {
     /// Removes pods beyond `demand`, from the most expensive nodes first, and drops nodes that become empty.
     pub fn trim(&mut self, model: &Model, demand: &[u64]) {
@@ -106,8 +109,9 @@ impl Plan {
     }
 
     /// Repairs overdrawn rows. Nodes that use such a row are replaced by others that use less of it, the cheapest change
-    /// first. If no replacement exists, a node is dropped and its pods are left out.
-    pub fn repair(&mut self, model: &Model) {
+    /// first. If no replacement exists, a node is dropped and its pods are left out. Rows stay overdrawn if `stop`, which gets
+    /// units of work, returns true.
+    pub fn repair(&mut self, model: &Model, stop: &mut dyn FnMut(u64) -> bool) {
         let mut stock = Stock::after(model, self);
         // Each step reduces the overdraft of a row or removes a node.
         while let Some(row) = stock.overdrawn() {
@@ -118,6 +122,9 @@ impl Plan {
             let mut best: Option<(f64, Pattern, u32, u64)> = None;
             let mut dropped: Option<(u64, Pattern)> = None;
             for (pattern, count) in self.nodes.iter().filter(|(pattern, _)| amount(pattern.bin) > 0) {
+                if stop(1 + model.bins.len() as u64 / BINS_PER_UNIT) {
+                    return;
+                }
                 let pods: u64 = pattern.pods.iter().map(|(_, count)| u64::from(*count)).sum();
                 if dropped.as_ref().is_none_or(|(fewest, _)| pods < *fewest) {
                     dropped = Some((pods, pattern.clone()));
@@ -160,8 +167,9 @@ impl Plan {
         }
     }
 
-    /// Moves each bought node's pods to the bin where they cost least. Ties go to the lowest index.
-    pub fn downgrade(&mut self, model: &Model) {
+    /// Moves each bought node's pods to the bin where they cost least. Ties go to the lowest index. Nodes stay as they are once
+    /// `stop`, which gets units of work, returns true.
+    pub fn downgrade(&mut self, model: &Model, stop: &mut dyn FnMut(u64) -> bool) {
         if !model.stages.has(SearchStage::Downgrade) {
             return;
         }
@@ -169,9 +177,11 @@ impl Plan {
             (0..model.bins.len() as u32).filter(|bin| !model.bins[*bin as usize].is_existing()).collect();
         by_price.sort_by_key(|bin| (model.bins[*bin as usize].price, *bin));
         let mut stock = Stock::after(model, self);
+        let mut stopped = false;
         for (pattern, mut count) in std::mem::take(&mut self.nodes) {
             let from = &model.bins[pattern.bin as usize];
-            if !from.is_existing() {
+            stopped = stopped || stop(1 + by_price.len() as u64 / BINS_PER_UNIT);
+            if !stopped && !from.is_existing() {
                 let mut used = vec![0u64; model.dims];
                 for (class, pods) in &pattern.pods {
                     for (used, request) in used.iter_mut().zip(&model.classes[*class as usize].requests) {

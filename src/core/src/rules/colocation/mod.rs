@@ -5,6 +5,7 @@
 //! same rules of other pods. So a few sets of small numbers suffice for thousands of pods. Most pods have profile 0, which means
 //! that no such rule concerns them.
 
+mod conflicts;
 pub(crate) mod present;
 
 pub(crate) use crate::rules::colocation::present::{Present, join};
@@ -435,26 +436,5 @@ impl<'a> Colocation<'a> {
             present.keys().flat_map(|other| &self.profiles[*other].ports).copied().flatten().collect();
         !present.keys().any(|other| newcomer.apart.contains(other))
             && newcomer.ports.iter().all(|wanted| ports::check(wanted, ports.iter().copied()).is_ok())
-    }
-
-    /// Returns whether pods of these profiles must be on different nodes, ignoring host ports: because of anti-affinity, or
-    /// because the solver has no common ceiling for both.
-    pub fn apart(&self, one: usize, other: usize) -> bool {
-        self.profiles[one].apart.contains(&other) || self.profiles[one].counted.contains(&other)
-    }
-
-    /// Returns the host ports of a profile as numbers for the solver: equal numbers conflict. A port on all host IPs has the
-    /// numbers of every host IP in use.
-    pub fn ports(&self, profile: usize) -> Vec<u32> {
-        let mut numbers = BTreeSet::new();
-        for port in self.profiles[profile].ports.iter().copied().flatten() {
-            let like = |other: &HostPort| {
-                other.port == port.port
-                    && other.protocol == port.protocol
-                    && (port.ip.is_none() || port.ip == other.ip)
-            };
-            numbers.extend(self.numbers.iter().filter(|(other, _)| like(other)).map(|(_, number)| *number));
-        }
-        numbers.into_iter().collect()
     }
 }

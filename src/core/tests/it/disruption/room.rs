@@ -162,6 +162,20 @@ fn consolidation_leaves_the_pods_of_a_controller_alone_for_two_hours_after_one_o
 }
 
 #[test]
+fn the_next_leader_knows_which_pods_gave_way_and_which_evictions_were_refused() {
+    let snapshot = with_node(full(|pod| pod), small("free"));
+    let first = made(&snapshot).unwrap();
+    let mut old = MoveHistory::default();
+    old.record_evictions(&snapshot, &first.evicted, at(NOW));
+    let mut next = MoveHistory::default();
+    next.add(old.record_to_keep());
+    assert_eq!(next, old);
+    // Two minutes after the first eviction, it counts as refused. A leader without the record would begin anew.
+    assert_eq!(bought_after_eviction(&snapshot, &next, NOW + 120), ["g5.12xlarge: v"]);
+    assert_eq!(bought_after_eviction(&snapshot, &MoveHistory::default(), NOW + 120), Vec::<String>::new());
+}
+
+#[test]
 fn a_retiring_node_makes_room_for_pods_that_are_planned_for_it() {
     let mut snapshot = full(|pod| pod);
     let node = Node { taints: vec![taint(RESERVED_TAINT, "big")], ..(*snapshot.nodes["big"]).clone() };

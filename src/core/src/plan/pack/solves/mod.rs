@@ -335,7 +335,7 @@ impl Run<'_, '_, '_, '_> {
                     || self.on_rooms(*class).next().is_some()
                     || self.on_new(*class).next().is_some()
             });
-            if self.waiting() == before || !more {
+            if self.waiting() == before || !more || stop.is_abandoned() {
                 let reached = left.iter().filter_map(|class| self.outcome.limit[*class]);
                 self.outcome.limits_reached.extend(reached);
                 return true;

@@ -1,6 +1,6 @@
 //! Builds the solver's problem.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver as solver;
@@ -84,7 +84,8 @@ impl Run<'_, '_, '_, '_> {
         };
         let present = nodes.iter().map(|at| self.present(*at));
         let present = present.chain(columns.all.iter().map(residents));
-        let tallies = colocation.tallies(classes.iter().map(|class| all[*class].profile), present);
+        let profiles: Vec<usize> = classes.iter().map(|class| all[*class].profile).collect();
+        let tallies = colocation.tallies(profiles.iter().copied(), present);
         let tallied = (0..tallies.len()).map(|at| ResourceName::new(format!("{SPREAD}{at}")));
         let left = |present| tallies.iter().map(move |tally| colocation.tally_left(*tally, present));
         // A room can be used in one way only.
@@ -185,40 +186,10 @@ impl Run<'_, '_, '_, '_> {
             limits,
             topologies: flexible.topologies,
             flexibility: flexible.rules,
-            conflicts: self.conflicts(classes),
+            conflicts: colocation.conflicts(&profiles),
             commitments: self.commitments(candidates, columns),
             ..Problem::default()
         }
-    }
-
-    /// Returns the pairs of classes whose pods must not share a node.
-    fn conflicts(&self, classes: &[usize]) -> Vec<(u32, u32)> {
-        let colocation = &*self.colocation;
-        // There are few profiles but many classes, so each pair of profiles is checked once.
-        let mut profiles: BTreeMap<usize, usize> = BTreeMap::new();
-        let mut careful: Vec<(u32, usize)> = Vec::new();
-        for (at, class) in (0..).zip(classes) {
-            let profile = self.inputs.classes.classes[*class].profile;
-            let next = profiles.len();
-            if profile > 0 {
-                careful.push((at, *profiles.entry(profile).or_insert(next)));
-            }
-        }
-        let mut apart = vec![vec![false; profiles.len()]; profiles.len()];
-        for (first, one) in &profiles {
-            for (second, other) in &profiles {
-                apart[*one][*other] = colocation.apart(*first, *second);
-            }
-        }
-        let mut pairs = Vec::new();
-        for (index, (one, first)) in careful.iter().enumerate() {
-            let apart = &apart[*first];
-            if apart.contains(&true) {
-                let others = careful[index + 1..].iter().filter(|(_, second)| apart[*second]);
-                pairs.extend(others.map(|(other, _)| (*one, *other)));
-            }
-        }
-        pairs
     }
 
     /// Returns the amounts left of commitments, in the solver's form.

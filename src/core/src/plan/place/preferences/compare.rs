@@ -46,7 +46,7 @@ impl PlanContext<'_> {
             let leaves = made.plan.unplaced.iter().any(|left| may_be_for_preferences(left.reason));
             let cost = u128::from(cost(&made.plan).micros());
             let within = |least: UsdPerHour| cost <= u128::from(least.micros()).saturating_mul(DEARER);
-            if refused || leaves || !made.floor.is_some_and(within) {
+            if !stop.is_abandoned() && (refused || leaves || !made.floor.is_some_and(within)) {
                 let plain = self.best_attempt(supply, PreferencePolicy::Ignore, stop);
                 let better = match self.left_over(&made.plan).cmp(&self.left_over(&plain.plan)) {
                     _ if refused => Some(WhyRelaxed::LimitReached),

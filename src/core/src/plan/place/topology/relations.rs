@@ -100,7 +100,7 @@ impl<'a> Relations<'a> {
         if relations.keys.is_empty() {
             return relations;
         }
-        let index = SelectorIndex::new(relations.antis.iter().map(|anti| anti.term.selector.as_deref()));
+        let index = RuleIndex::new(&relations);
         let mut said: BTreeMap<(&str, &BTreeMap<String, String>), MatchingRules> = BTreeMap::new();
         let mut kinds: BTreeMap<PodRelations, usize> = BTreeMap::from([(PodRelations::default(), 0)]);
         let owned = bound().map(|pod| (pod, None)).chain(others().map(|pod| (pod, Some(&pod.key))));
@@ -166,18 +166,15 @@ impl<'a> Relations<'a> {
         self.of_daemonset.get(set).copied().unwrap_or(0)
     }
 
-    /// `index` is of the anti-affinity terms.
-    fn said_about(&self, index: &SelectorIndex<'a>, pod: Identity<'_>) -> MatchingRules {
-        let spreads = self.spreads.iter().enumerate();
-        let counted = spreads.filter(|(_, spread)| spread.counts(pod));
-        let affinities = self.affinities.iter().enumerate();
-        let chosen = affinities.filter(|(_, set)| set.terms.iter().all(|term| rules::selects(term, pod)));
-        let subject = index.candidates(pod.labels).into_iter();
-        let subject = subject.filter(|at| rules::selects(self.antis[*at].term, pod));
+    fn said_about(&self, index: &RuleIndex<'a>, pod: Identity<'_>) -> MatchingRules {
+        let counted = index.spreads.candidates(pod.labels).into_iter();
+        let chosen = index.affinities.candidates(pod.labels).into_iter();
+        let subject = index.antis.candidates(pod.labels).into_iter();
+        let chooses = |at: &usize| self.affinities[*at].terms.iter().all(|term| rules::selects(term, pod));
         MatchingRules {
-            counted: counted.map(|(at, _)| at).collect(),
-            chosen: chosen.map(|(at, _)| at).collect(),
-            subject: subject.collect(),
+            counted: counted.filter(|at| self.spreads[*at].counts(pod)).collect(),
+            chosen: chosen.filter(chooses).collect(),
+            subject: subject.filter(|at| rules::selects(self.antis[*at].term, pod)).collect(),
         }
     }
 
@@ -202,6 +199,27 @@ struct MatchingRules {
     counted: Vec<usize>,
     chosen: Vec<usize>,
     subject: Vec<usize>,
+}
+
+/// The rules of all lists, by the labels that they look for.
+struct RuleIndex<'a> {
+    spreads: SelectorIndex<'a>,
+    affinities: SelectorIndex<'a>,
+    antis: SelectorIndex<'a>,
+}
+
+impl<'a> RuleIndex<'a> {
+    fn new(relations: &Relations<'a>) -> Self {
+        let spreads = relations.spreads.iter().map(|spread| spread.rule.selector.as_deref());
+        // An affinity has at least one term, and the first must select a pod as all others must.
+        let first = |set: &Affinity<'a>| set.terms.first().and_then(|term| term.selector.as_deref());
+        let antis = relations.antis.iter().map(|anti| anti.term.selector.as_deref());
+        Self {
+            spreads: SelectorIndex::new(spreads),
+            affinities: SelectorIndex::new(relations.affinities.iter().map(first)),
+            antis: SelectorIndex::new(antis),
+        }
+    }
 }
 
 /// Collects rules, each once.
@@ -298,6 +316,42 @@ impl<'a> Found<'a> {
             of_alike: Vec::new(),
             of_daemonset: BTreeMap::new(),
             keys,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use poolwright_terms::labels::ZONE;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::rules::generated;
+
+    proptest! {
+        #[test]
+        fn the_rules_about_a_pod_are_those_that_a_look_at_each_rule_finds(pods in generated::pods(ZONE)) {
+            let snapshot = generated::snapshot(&pods);
+            let relations = Relations::new(&snapshot);
+            for pod in &pods {
+                let identity = Identity::of_pod(pod, &snapshot.namespaces);
+                let mut plain = PodRelations::default();
+                for (at, spread) in relations.spreads.iter().enumerate() {
+                    plain.counted.extend(spread.counts(identity).then_some(at));
+                }
+                for (at, set) in relations.affinities.iter().enumerate() {
+                    let chosen = set.terms.iter().all(|term| rules::selects(term, identity));
+                    plain.chosen.extend(chosen.then_some(at));
+                }
+                for (at, anti) in relations.antis.iter().enumerate() {
+                    plain.subject.extend(rules::selects(anti.term, identity).then_some(at));
+                }
+                let PodRelations { counted, chosen, subject, .. } = &relations.kinds[relations.of(&pod.key)];
+                prop_assert_eq!(
+                    (counted, chosen, subject),
+                    (&plain.counted, &plain.chosen, &plain.subject)
+                );
+            }
         }
     }
 }
