@@ -21,4 +21,5 @@ reasons! {
     PlacementGroupUnusable: "The placement group is missing, is not available or lacks the partition, or AWS refused to describe it.", "Correct `spec.placementGroup`, or add the permission that the message names.";
     SecurityGroupsUnusable: "No security group matches, or AWS refused to list security groups.", "Correct `spec.securityGroupSelectorTerms`, or add the permission that the message names.";
     SubnetsUnusable: "No subnet matches, or AWS refused to list subnets.", "Correct `spec.subnetSelectorTerms`, or add the permission that the message names.";
+    UserDataUnusable: "The image family does not support `spec.userData` or `spec.instanceStorePolicy` as they are.", "Correct the field that the message names.";
 }

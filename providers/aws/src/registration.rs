@@ -8,7 +8,7 @@ use poolwright_provider_contract::{
 use serde_json::Value;
 
 use crate::karpenter::Karpenter;
-use crate::node_class::{AmiFamily, EC2NodeClass, conditions};
+use crate::node_class::{AmiFamily, EC2NodeClass, PATTERNS, conditions};
 use crate::reason::AwsReason;
 use crate::{connect, market, preflight, resolve};
 
@@ -58,6 +58,7 @@ const EXAMPLES: [Example; 4] = [
 const NODE_CLASS: NodeClass = NodeClass {
     kind: resolve::NODE_CLASS,
     crd: EC2NodeClass::crd,
+    patterns: &PATTERNS,
     conditions: &conditions::ALL,
     read,
     sells: market::sells,
@@ -65,8 +66,13 @@ const NODE_CLASS: NodeClass = NodeClass {
 
 fn read(object: &Value) -> Result<NodeClassFacts, Vec<FieldProblem>> {
     let class: EC2NodeClass = strict::read(object)?;
-    let family = resolve::family(&class.spec).map_err(|wrong| vec![problem(&wrong)])?;
-    resolve::kubelet::reserved(&class.spec).map_err(|wrong| vec![problem(&wrong)])?;
+    let family = resolve::family(&class.spec);
+    let kept = resolve::kubelet::reserved(&class.spec);
+    let of_family = |family: &AmiFamily| resolve::user_data::refusals(&class.spec, *family);
+    let refused = family.as_ref().map_or_else(|_| Vec::new(), of_family);
+    let wrong = family.as_ref().err().into_iter().chain(kept.as_ref().err()).chain(&refused);
+    let wrong: Vec<FieldProblem> = wrong.map(problem).collect();
+    let Some(family) = family.ok().filter(|_| wrong.is_empty()) else { return Err(wrong) };
     Ok(NodeClassFacts {
         provider: Some(NAME.to_owned()),
         needs_bootstrap_tokens: family == AmiFamily::Ubuntu,

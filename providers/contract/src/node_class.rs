@@ -1,9 +1,11 @@
 //! Node classes: the custom resources that describe how a cloud launches nodes.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::ApiResource;
 use poolwright_api::FieldProblem;
-use poolwright_catalog::Catalogue;
+use poolwright_catalog::{Catalogue, InstanceTypeName};
 use poolwright_terms::{API_VERSION, GROUP, VERSION};
 use serde_json::Value;
 
@@ -38,6 +40,9 @@ pub struct NodeClass {
     pub kind: NodeClassKind,
     /// Builds the CustomResourceDefinition.
     pub crd: fn() -> CustomResourceDefinition,
+    /// The patterns of texts in the definition that no other definition has, each with what it allows, in words. See
+    /// [`poolwright_api::PATTERNS`].
+    pub patterns: &'static [(&'static str, &'static str)],
     /// The types of the conditions in the status, without `Ready`.
     pub conditions: &'static [&'static str],
     /// Reads an object of this kind without calling the cloud. Unknown fields are problems.
@@ -56,11 +61,13 @@ pub struct ClassOffers {
     /// What the user must know about the offerings, such as parts of the class that only the cloud knows. The caller adds the name
     /// of the class.
     pub notes: Vec<String>,
+    /// The types of the catalogue that the class does not sell by default, each with the reason and how to allow it.
+    pub left_out: BTreeMap<InstanceTypeName, String>,
 }
 
 /// Sells the whole catalogue as it is.
 pub fn sells_all(_: &Value, catalogue: &Catalogue) -> ClassOffers {
-    ClassOffers { catalogue: Ok(catalogue.clone()), notes: Vec::new() }
+    ClassOffers { catalogue: Ok(catalogue.clone()), notes: Vec::new(), left_out: BTreeMap::new() }
 }
 
 /// Returns the CustomResourceDefinitions of a cluster: the common ones, then one for each node class.

@@ -23,6 +23,7 @@ pub const REGISTRATION: Registration = Registration {
     node_class: NodeClass {
         kind: class::NODE_CLASS,
         crd: KwokNodeClass::crd,
+        patterns: &[],
         conditions: &[],
         read,
         sells: sells_all,

@@ -8,11 +8,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// The pattern of [`DurationText`]. At most nine digits for each part, so that no sum overflows.
-const PATTERN: &str = "^([0-9]{1,9}(ms|s|m|h))+$";
+pub(crate) const PATTERN: &str = "^([0-9]{1,9}(ms|s|m|h))+$";
 /// The pattern of [`ExpiryText`].
-const PATTERN_OR_NEVER: &str = "^(([0-9]{1,9}(ms|s|m|h))+|Never)$";
+pub(crate) const PATTERN_OR_NEVER: &str = "^(([0-9]{1,9}(ms|s|m|h))+|Never)$";
 /// The pattern of [`IdleText`].
-const PATTERN_OR_AUTO: &str = "^(([0-9]{1,9}(ms|s|m|h))+|Never|auto)$";
+pub(crate) const PATTERN_OR_AUTO: &str = "^(([0-9]{1,9}(ms|s|m|h))+|Never|auto)$";
 /// The maximum length. Longer texts are no meaningful durations.
 const MAX_LENGTH: usize = 40;
 

@@ -18,6 +18,7 @@ mod disruption;
 mod duration;
 mod node_claim;
 mod node_pool;
+mod patterns;
 mod problem;
 mod spelling;
 pub mod strict;
@@ -39,5 +40,6 @@ pub use node_pool::{
     BufferUnits, NodePool, NodePoolSpec, NodePoolStatus, NodeTemplate, NodeTemplateMetadata,
     NodeTemplateSpec, Operator, ReadinessGate, Requirement, ScaleToZero,
 };
+pub use patterns::PATTERNS;
 pub use problem::{FieldProblem, key_segment};
 pub use spelling::meant;

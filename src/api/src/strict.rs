@@ -36,9 +36,67 @@ pub fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, Vec<FieldP
     }
 }
 
+/// Returns all problems of an object whose `first` problems are known: also those that `judge` finds in it without the fields that
+/// cannot be read. What such a rest lacks is no problem, and neither is what contains a field with a problem: one of these fields
+/// may be the cause.
+pub fn all_problems(
+    object: &Value,
+    first: Vec<FieldProblem>,
+    mut judge: impl FnMut(&Value) -> Vec<FieldProblem>,
+) -> Vec<FieldProblem> {
+    let (mut all, mut rest) = (first.clone(), object.clone());
+    let mut found = first;
+    loop {
+        let before = rest.clone();
+        // What lacks a field cannot be read either.
+        let bad =
+            found.iter().filter(|one| is_unreadable(&one.cause) || one.cause.starts_with(MISSING_FIELD));
+        bad.for_each(|one| remove(&mut rest, removable(&one.path)));
+        if rest == before {
+            return all;
+        }
+        found = judge(&rest);
+        let is_told = |path: &str| all.iter().any(|known| is_within(&known.path, path));
+        let is_new = |one: &&FieldProblem| !is_absence(&one.cause) && !is_told(&one.path);
+        let new: Vec<FieldProblem> = found.iter().filter(is_new).cloned().collect();
+        all.extend(new);
+    }
+}
+
+/// Returns the path of the list of an item, because the places of the other items must not change, and any other path as it is.
+fn removable(path: &str) -> &str {
+    let item = path.strip_suffix(']').and_then(|path| path.rsplit_once('['));
+    item.filter(|(_, place)| place.bytes().all(|byte| byte.is_ascii_digit())).map_or(path, |(list, _)| list)
+}
+
+/// Returns whether a path is that of a field, or of something in it.
+fn is_within(path: &str, field: &str) -> bool {
+    let rest = path.strip_prefix(field);
+    rest.is_some_and(|rest| field.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+/// Returns whether a problem with this cause is that a field is unknown, or of a wrong type.
+fn is_unreadable(cause: &str) -> bool {
+    const BEGIN: [&str; 4] = ["invalid type: ", "invalid value: ", "invalid length ", "unknown variant `"];
+    cause == UNKNOWN_FIELD
+        || cause.ends_with(NOT_A_NAME)
+        || BEGIN.iter().any(|begin| cause.starts_with(begin))
+}
+
+/// Returns whether a problem with this cause is that something is missing.
+fn is_absence(cause: &str) -> bool {
+    cause == "missing" || cause.starts_with(MISSING_FIELD) || cause.contains("at least one container")
+}
+
+/// The beginning of the cause of the problem of an object that lacks a field. It is that of serde.
+const MISSING_FIELD: &str = "missing field";
+
+/// The end of the cause of the problem of a value that is no name, where one of several names belongs.
+const NOT_A_NAME: &str = "is not a name";
+
 /// Returns the remedy for a message of serde.
 fn next_step(message: &str) -> &'static str {
-    if message.starts_with("missing field") {
+    if message.starts_with(MISSING_FIELD) {
         return "add it";
     }
     let is_scalar = ["integer", "floating point", "boolean"].iter().any(|kind| message.contains(kind));
@@ -174,7 +232,7 @@ impl<'de> Deserializer<'de> for Tracked<'de, '_> {
             }
             other => Err(ReadError {
                 path: None,
-                message: format!("`{other}` is not a name"),
+                message: format!("`{other}` {NOT_A_NAME}"),
                 next_step: Some(format!("write one of {}", variants.join(", "))),
             }),
         };
@@ -353,6 +411,26 @@ mod tests {
             remove(&mut pod, &problem.path);
         }
         assert_eq!(pod, json!({"spec": {"containers": [{"name": "a"}, {"name": "b"}]}}));
+    }
+
+    #[test]
+    fn what_is_wrong_beside_unreadable_fields_is_found_in_the_same_round() {
+        let pool = json!({"metadata": {"name": "a"}, "spec": {"weigth": 3, "weight": "high", "replicas": [1],
+            "template": {"spec": {"nodeClassRef": {"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "a"},
+                "requirements": [{"key": "a", "operator": 5}]}}}});
+        let judge = |pool: &Value| match read::<crate::NodePool>(pool) {
+            Ok(_) => vec![FieldProblem::new("spec.limits.cpu", "no quantity", "write one")],
+            Err(found) => found,
+        };
+        let found = all_problems(&pool, judge(&pool), judge);
+        let mut paths: Vec<&str> = found.iter().map(|problem| problem.path.as_str()).collect();
+        paths.sort_unstable();
+        let operator = "spec.template.spec.requirements[0].operator";
+        assert_eq!(
+            paths,
+            ["spec.limits.cpu", "spec.replicas", operator, "spec.weight", "spec.weigth"],
+            "and not that a requirement lacks its operator: {found:?}"
+        );
     }
 
     #[test]

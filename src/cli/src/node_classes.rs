@@ -6,14 +6,16 @@ use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client, ResourceExt};
 use poolwright_api::{FieldProblem, meant, strict};
 use poolwright_catalog::Catalogue;
-use poolwright_intake::manifest::NodeClassObject;
-use poolwright_provider_contract::{ClassOffers, NodeClassFacts, Registration};
+use poolwright_intake::IntakeError;
+use poolwright_intake::manifest::{Manifest, NodeClassObject};
+use poolwright_provider_contract::{NodeClassFacts, Registration};
 use poolwright_sim::replay::refusals;
 use poolwright_terms::{GROUP, NodeClassRef};
 use serde_json::Value;
 
 use crate::clouds::{clouds, not_built, of_kind};
-use crate::problems::Problems;
+use crate::not_sold::LeftOut;
+use crate::schema;
 
 /// A node class.
 #[derive(Clone, Debug)]
@@ -27,16 +29,19 @@ pub struct NodeClass {
 }
 
 impl NodeClass {
-    /// Returns what the class sells of a catalogue, or why it sells nothing. Adds notes about what the offerings leave open.
+    /// Returns what the class sells of a catalogue, or why it sells nothing. Adds notes about what the offerings leave open, and
+    /// the types that the class does not sell by default.
     pub fn sells(
         &self,
         name: &NodeClassRef,
         catalogue: &Catalogue,
         notes: &mut Vec<String>,
+        not_sold: &mut LeftOut,
     ) -> Result<Catalogue, String> {
-        let ClassOffers { catalogue, notes: said } = (self.cloud.node_class.sells)(&self.object, catalogue);
-        notes.extend(said.into_iter().map(|note| format!("{name}: {note}")));
-        catalogue
+        let offers = (self.cloud.node_class.sells)(&self.object, catalogue);
+        notes.extend(offers.notes.into_iter().map(|note| format!("{name}: {note}")));
+        not_sold.insert(name.clone(), offers.left_out);
+        offers.catalogue
     }
 }
 
@@ -53,12 +58,9 @@ pub struct Known {
 }
 
 /// Reads the node classes of manifests. Of a class that an API server has stored, unknown fields are notes, and so is a problem.
-///
-/// # Errors
-///
-/// A kind belongs to no cloud, or a cloud finds a problem in one of its classes.
-pub fn read(objects: &[NodeClassObject], notes: &mut Vec<String>) -> Result<Known, Problems> {
-    let (mut known, mut problems) = (Known::default(), Problems::new());
+/// Also returns what is wrong with the others: a kind belongs to no cloud, or a cloud finds a problem in one of its classes.
+pub fn read(objects: &[NodeClassObject], notes: &mut Vec<String>) -> (Known, Vec<IntakeError>) {
+    let (mut known, mut errors) = (Known::default(), Vec::new());
     for given in objects {
         let kind = given.reference.kind.as_str();
         if given.is_stored() && of_kind(kind).is_some() {
@@ -69,17 +71,24 @@ pub fn read(objects: &[NodeClassObject], notes: &mut Vec<String>) -> Result<Know
             Ok(class) => {
                 known.classes.insert(given.reference.clone(), class);
             }
-            Err(found) => found.into_iter().for_each(|one| problems.push(given.problem(one))),
+            Err(found) => {
+                let judge = |rest: &Value| class(kind, rest).err().unwrap_or_default();
+                let all = strict::all_problems(&given.object, found, judge);
+                errors.extend(all.into_iter().map(|problem| given.problem(problem)));
+            }
         }
     }
-    problems.or(known)
+    (known, errors)
 }
 
-/// Returns the objections of the API server to the node classes that it has not stored.
-pub fn refused_written(objects: &[NodeClassObject]) -> Vec<String> {
-    let written: Vec<Value> =
-        objects.iter().filter(|given| !given.is_stored()).map(|given| given.object.clone()).collect();
-    refused(&written)
+/// Reads the node classes of manifests as [`read`] does, and adds to the problems of the manifests what is wrong with these classes,
+/// and what the API server would refuse of all objects of ours that it has not stored.
+pub fn read_and_check(manifest: &mut Manifest, errors: &mut Vec<IntakeError>) -> Known {
+    let (known, found) = read(&manifest.node_classes, &mut manifest.notes);
+    errors.extend(found);
+    let refused = schema::refused_written(&manifest.written, errors);
+    errors.extend(refused);
+    known
 }
 
 /// Returns the objections of the API server to these objects.
@@ -87,17 +96,8 @@ pub fn refused(objects: &[Value]) -> Vec<String> {
     if objects.is_empty() {
         return Vec::new();
     }
-    refusals(objects, &all_classes())
-}
-
-/// Returns the fields of an object that the API server refuses, each with the reason. The field is empty if it refuses the object
-/// as a whole.
-pub fn refused_fields(object: &Value) -> Vec<(String, String)> {
-    poolwright_sim::replay::refused_fields(object, &all_classes())
-}
-
-fn all_classes() -> Vec<poolwright_provider_contract::NodeClass> {
-    clouds().iter().map(|cloud| cloud.node_class).collect()
+    let classes: Vec<_> = clouds().iter().map(|cloud| cloud.node_class).collect();
+    refusals(objects, &classes)
 }
 
 /// Lists the node classes of a cluster. A kind that is not installed has none.

@@ -4,7 +4,8 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use poolwright_intake::manifest::{Manifest, objects, parse_files};
+use poolwright_intake::IntakeError;
+use poolwright_intake::manifest::{Manifest, objects, read_files};
 use serde_json::Value;
 
 use crate::clouds;
@@ -132,13 +133,10 @@ pub fn in_namespace(sources: Vec<Source>, namespace: &str) -> Vec<Source> {
     sources.into_iter().map(moved).collect()
 }
 
-/// Reads the manifests of these files together. If there are problems, returns all of them and no content.
-pub fn parsed(sources: &[Source]) -> (Manifest, Problems) {
-    let files = sources.iter().map(|source| (source.name.as_str(), source.text.as_str()));
-    match parse_files(files) {
-        Ok(manifest) => (manifest, Problems::new()),
-        Err(errors) => (Manifest::default(), Problems::all(errors)),
-    }
+/// Reads the manifests of these files together, with their problems and what can be read nevertheless. `there` are objects that the
+/// cluster has besides; they count to quotas.
+pub fn parsed(sources: &[Source], there: &[Value]) -> (Manifest, Vec<IntakeError>) {
+    read_files(sources.iter().map(|source| (source.name.as_str(), source.text.as_str())), there)
 }
 
 #[cfg(test)]

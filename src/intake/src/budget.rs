@@ -5,22 +5,23 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use poolwright_api::FieldProblem;
 use poolwright_core::{BudgetLimit, BudgetSelector, CountOrPercent, PodDisruptionBudget};
 
-use crate::error::{IntakeError, OfObject, object_name};
+use crate::error::{IntakeError, Keep, first_of, object_name};
 use crate::others::requirements;
 use crate::pod::{key_of, uid_of};
 
 /// Converts a PodDisruptionBudget. Fails only for amounts that an API server would refuse.
 pub fn budget(from: &policy::PodDisruptionBudget) -> Result<PodDisruptionBudget, IntakeError> {
     let meta = &from.metadata;
-    convert_budget(from).map_err(|problem| {
+    convert_budget(from).map_err(|problems| {
         let namespace = meta.namespace.as_deref().or(Some("default"));
-        problem.of(object_name("PodDisruptionBudget", namespace, meta.name.as_deref()))
+        first_of(problems, object_name("PodDisruptionBudget", namespace, meta.name.as_deref()))
     })
 }
 
+/// Converts a PodDisruptionBudget, or returns all problems.
 pub(crate) fn convert_budget(
     from: &policy::PodDisruptionBudget,
-) -> Result<PodDisruptionBudget, FieldProblem> {
+) -> Result<PodDisruptionBudget, Vec<FieldProblem>> {
     let nothing = policy::PodDisruptionBudgetSpec::default();
     let spec = from.spec.as_ref().unwrap_or(&nothing);
     let selector = match &spec.selector {
@@ -30,19 +31,18 @@ pub(crate) fn convert_budget(
             None => BudgetSelector::Invalid("spec.selector.matchExpressions".to_owned()),
         },
     };
-    let least = spec
-        .min_available
-        .as_ref()
-        .map(|amount| count_or_percent("spec.minAvailable", amount))
-        .transpose()?;
-    let most = spec
-        .max_unavailable
-        .as_ref()
-        .map(|amount| count_or_percent("spec.maxUnavailable", amount))
-        .transpose()?;
-    if least.is_some() && most.is_some() {
+    let mut problems = Vec::new();
+    let mut limit = |field: &str, amount: Option<&IntOrString>| {
+        amount.and_then(|amount| count_or_percent(&format!("spec.{field}"), amount).keep(&mut problems))
+    };
+    let least = limit("minAvailable", spec.min_available.as_ref());
+    let most = limit("maxUnavailable", spec.max_unavailable.as_ref());
+    if spec.min_available.is_some() && spec.max_unavailable.is_some() {
         let cause = "a budget has minAvailable or maxUnavailable, not both";
-        return Err(FieldProblem::new("spec", cause, "remove one of them"));
+        problems.push(FieldProblem::new("spec", cause, "remove one of them"));
+    }
+    if !problems.is_empty() {
+        return Err(problems);
     }
     // A status of an older spec does not count.
     let status = from.status.as_ref().filter(|status| status.observed_generation == from.metadata.generation);

@@ -13,7 +13,7 @@ use poolwright_terms::keys;
 
 use crate::conditions::conditions;
 use crate::convert::{allocatable_amounts, amounts, core_deadlines, deadlines, is_kept};
-use crate::error::{IntakeError, OfObject, object_name};
+use crate::error::{IntakeError, Keep, first_of, object_name};
 use crate::pod::uid_of;
 
 /// The maximum length of a cloud's message in a claim.
@@ -21,16 +21,29 @@ const MESSAGE_BYTES: usize = 512;
 
 /// Converts a NodeClaim to core's model.
 pub fn node_claim(from: &api::NodeClaim) -> Result<Claim, IntakeError> {
-    convert(from).map_err(|problem| problem.of(object_name("NodeClaim", None, from.metadata.name.as_deref())))
+    let name = || object_name("NodeClaim", None, from.metadata.name.as_deref());
+    convert(from).map_err(|problems| first_of(problems, name()))
 }
 
-pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, FieldProblem> {
+/// Converts a NodeClaim, or returns all problems.
+pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, Vec<FieldProblem>> {
     let (meta, spec) = (&from.metadata, &from.spec);
+    let mut problems = Vec::new();
     let offerings = spec.offerings.iter().enumerate();
-    let offerings: Vec<_> = offerings.map(|(at, offering)| ranked(at, offering)).collect::<Result<_, _>>()?;
-    let Some(first) = offerings.first() else {
-        return Err(FieldProblem::new("spec.offerings", "the claim lists no offerings", "delete the claim"));
+    let offerings: Vec<RankedOffering> =
+        offerings.filter_map(|(at, offering)| ranked(at, offering).keep(&mut problems)).collect();
+    if spec.offerings.is_empty() {
+        let cause = "the claim lists no offerings";
+        problems.push(FieldProblem::new("spec.offerings", cause, "delete the claim"));
+    }
+    let pool = pool(meta).keep(&mut problems);
+    let deadlines = core_deadlines("spec.deadlines", &spec.deadlines).keep(&mut problems);
+    let (Some(first), Some(pool), Some(deadlines)) = (offerings.first(), pool, deadlines) else {
+        return Err(problems);
     };
+    if !problems.is_empty() {
+        return Err(problems);
+    }
     let status = from.status.as_ref();
     let launched = status.and_then(|status| {
         let ordered = status.offering.as_ref().map_or_else(|| first.offering.clone(), offering_id);
@@ -39,7 +52,7 @@ pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, FieldProblem> {
     Ok(Claim {
         name: ClaimName(meta.name.clone().unwrap_or_default()),
         uid: uid_of(meta),
-        pool: pool(meta)?,
+        pool,
         node_class: spec.node_class_ref.clone(),
         labels: spec.labels.clone(),
         annotations: spec.annotations.clone(),
@@ -57,7 +70,7 @@ pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, FieldProblem> {
             .as_ref()
             .and_then(|all| all.get(keys::REASON_ANNOTATION).cloned())
             .unwrap_or_default(),
-        deadlines: core_deadlines("spec.deadlines", &spec.deadlines)?,
+        deadlines,
         created: meta.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0),
         deleting_since: meta.deletion_timestamp.as_ref().map(|time| time.0),
         launched,
@@ -68,18 +81,17 @@ pub(crate) fn convert(from: &api::NodeClaim) -> Result<Claim, FieldProblem> {
     })
 }
 
-fn ranked(at: usize, from: &api::ClaimOffering) -> Result<RankedOffering, FieldProblem> {
+fn ranked(at: usize, from: &api::ClaimOffering) -> Result<RankedOffering, Vec<FieldProblem>> {
     let path = format!("spec.offerings[{at}]");
-    let price = from
-        .usd_per_hour
-        .as_deref()
-        .map(|text| {
-            let error = |error| {
-                FieldProblem::new(format!("{path}.usdPerHour"), format!("{error}"), "delete the claim")
-            };
-            text.parse::<UsdPerHour>().map_err(error)
-        })
-        .transpose()?;
+    let mut problems = Vec::new();
+    let price = from.usd_per_hour.as_deref().map(|text| {
+        let at = || format!("{path}.usdPerHour");
+        let error = |error| FieldProblem::new(at(), format!("{error}"), "delete the claim");
+        text.parse::<UsdPerHour>().map_err(error)
+    });
+    let price = price.transpose().keep(&mut problems);
+    let allocatable = amounts(&format!("{path}.allocatable"), &from.allocatable).keep(&mut problems);
+    let (Some(price), Some(allocatable)) = (price, allocatable) else { return Err(problems) };
     Ok(RankedOffering {
         offering: OfferingId {
             instance_type: from.instance_type.as_str().into(),
@@ -87,7 +99,7 @@ fn ranked(at: usize, from: &api::ClaimOffering) -> Result<RankedOffering, FieldP
             capacity_type: from.capacity_type,
         },
         price,
-        allocatable: amounts(&format!("{path}.allocatable"), &from.allocatable)?,
+        allocatable,
     })
 }
 

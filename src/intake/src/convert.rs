@@ -12,36 +12,47 @@ use poolwright_catalog::{ResourceList, quantity};
 use poolwright_core as core;
 use poolwright_terms::Taint;
 
-use crate::error::quantity_problem;
+use crate::error::{Keep, quantity_problem};
 
 /// Converts Kubernetes quantities to a resource list.
 pub(crate) fn resources(
     path: &str,
     from: Option<&BTreeMap<String, Quantity>>,
 ) -> Result<ResourceList, FieldProblem> {
+    let (list, problems) = readable(path, from);
+    problems.into_iter().next().map_or(Ok(list), Err)
+}
+
+/// Converts the Kubernetes quantities that can be read. Also returns a problem for each of the others.
+pub(crate) fn readable(
+    path: &str,
+    from: Option<&BTreeMap<String, Quantity>>,
+) -> (ResourceList, Vec<FieldProblem>) {
     let from = from.into_iter().flatten();
     amounts_at(path, from.map(|(name, quantity)| (name, quantity.0.as_str())))
 }
 
-/// Converts amounts of our API to a resource list.
+/// Converts amounts of our API to a resource list, or returns all problems.
 pub(crate) fn amounts(
     path: &str,
     from: &BTreeMap<String, api::Amount>,
-) -> Result<ResourceList, FieldProblem> {
-    amounts_at(path, from.iter().map(|(name, amount)| (name, amount.0.as_str())))
+) -> Result<ResourceList, Vec<FieldProblem>> {
+    let (list, problems) = amounts_at(path, from.iter().map(|(name, amount)| (name, amount.0.as_str())));
+    if problems.is_empty() { Ok(list) } else { Err(problems) }
 }
 
 fn amounts_at<'a>(
     path: &str,
     from: impl Iterator<Item = (&'a String, &'a str)>,
-) -> Result<ResourceList, FieldProblem> {
-    let mut list = ResourceList::new();
+) -> (ResourceList, Vec<FieldProblem>) {
+    let (mut list, mut problems) = (ResourceList::new(), Vec::new());
     for (name, text) in from {
-        let amount = quantity::amount(name, text)
-            .map_err(|error| quantity_problem(format!("{path}{}", key_segment(name)), &error))?;
-        list.set(name.as_str(), amount);
+        match quantity::amount(name, text) {
+            Ok(amount) => list.set(name.as_str(), amount),
+            Err(error) => problems.push(quantity_problem(format!("{path}{}", key_segment(name)), &error)),
+        }
     }
-    Ok(list)
+    (list, problems)
 }
 
 /// Returns whether an annotation protects a node, claim or pool from disruption. Any value except `false` does.
@@ -71,26 +82,32 @@ pub fn node_taints(taints: &[Taint]) -> Vec<k8s::Taint> {
     taints.iter().map(node_taint).collect()
 }
 
-/// Converts deadlines to core's model, or returns their problems (with paths relative to the deadlines).
-pub(crate) fn core_deadlines(path: &str, from: &api::Deadlines) -> Result<core::Deadlines, FieldProblem> {
-    let read = |field: &str, text: &api::DurationText| {
+/// Converts deadlines to core's model, or returns all problems. `path` is that of the deadlines.
+pub(crate) fn core_deadlines(
+    path: &str,
+    from: &api::Deadlines,
+) -> Result<core::Deadlines, Vec<FieldProblem>> {
+    let mut problems = Vec::new();
+    let mut read = |field: &str, text: &api::DurationText| {
         let path = || format!("{path}.{field}");
-        let length = text.parse().map_err(|error| FieldProblem::duration(path(), &error))?;
-        if length.is_zero() {
-            return Err(FieldProblem::new(
-                path(),
-                "a deadline of zero is always exceeded",
-                "write a duration such as `5m`",
-            ));
-        }
-        Ok(length)
+        let length = text.parse().map_err(|error| FieldProblem::duration(path(), &error));
+        let length = length.and_then(|length| {
+            let cause = "a deadline of zero is always exceeded";
+            let zero = || FieldProblem::new(path(), cause, "write a duration such as `5m`");
+            if length.is_zero() { Err(zero()) } else { Ok(length) }
+        });
+        length.keep(&mut problems)
     };
-    Ok(core::Deadlines {
-        launch: read("launch", &from.launch)?,
-        registration: read("registration", &from.registration)?,
-        initialization: read("initialization", &from.initialization)?,
-        termination: from.termination.as_ref().map(|text| read("termination", text)).transpose()?,
-    })
+    let launch = read("launch", &from.launch);
+    let registration = read("registration", &from.registration);
+    let initialization = read("initialization", &from.initialization);
+    let termination = from.termination.as_ref().map(|text| read("termination", text));
+    match (launch, registration, initialization) {
+        (Some(launch), Some(registration), Some(initialization)) if problems.is_empty() => {
+            Ok(core::Deadlines { launch, registration, initialization, termination: termination.flatten() })
+        }
+        _ => Err(problems),
+    }
 }
 
 /// Converts deadlines to our API's form.

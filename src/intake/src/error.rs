@@ -46,6 +46,56 @@ impl OfObject for FieldProblem {
     }
 }
 
+/// A result whose problems are collected with others, so that a user learns of all of them at once.
+pub(crate) trait Keep {
+    /// What there is if there are no problems.
+    type Value;
+
+    /// Returns the value, or adds the problems to others.
+    fn keep(self, problems: &mut Vec<FieldProblem>) -> Option<Self::Value>;
+}
+
+impl<T> Keep for Result<T, FieldProblem> {
+    type Value = T;
+
+    fn keep(self, problems: &mut Vec<FieldProblem>) -> Option<T> {
+        self.map_err(|problem| problems.push(problem)).ok()
+    }
+}
+
+impl<T> Keep for Result<T, Vec<FieldProblem>> {
+    type Value = T;
+
+    fn keep(self, problems: &mut Vec<FieldProblem>) -> Option<T> {
+        self.map_err(|found| problems.extend(found)).ok()
+    }
+}
+
+/// Returns all values, or else all problems.
+pub(crate) fn all_or_problems<R: Keep>(
+    results: impl Iterator<Item = R>,
+) -> Result<Vec<R::Value>, Vec<FieldProblem>> {
+    let mut problems = Vec::new();
+    let good = results.filter_map(|result| result.keep(&mut problems)).collect();
+    if problems.is_empty() { Ok(good) } else { Err(problems) }
+}
+
+/// Adds the problems at paths that have none yet. What is wrong at one place may be found in several ways.
+pub(crate) fn add_untold(found: Vec<FieldProblem>, problems: &mut Vec<FieldProblem>) {
+    let known = problems.len();
+    for problem in found {
+        if problems[..known].iter().all(|known| known.path != problem.path) {
+            problems.push(problem);
+        }
+    }
+}
+
+/// Returns the first of several problems, with the object's name.
+pub(crate) fn first_of(problems: Vec<FieldProblem>, object: impl Into<String>) -> IntakeError {
+    let first = problems.into_iter().next();
+    first.unwrap_or_else(|| FieldProblem::new("", "it cannot be read", "correct it")).of(object)
+}
+
 /// Makes the problem of a text that is not a quantity. The error itself contains the remedy.
 pub(crate) fn quantity_problem(path: impl Into<String>, error: &QuantityError) -> FieldProblem {
     let text = error.to_string();

@@ -29,6 +29,7 @@ mod pool;
 mod preferences;
 mod quota;
 mod quota_scope;
+pub mod refused;
 mod requests;
 mod rules;
 mod scheduler;

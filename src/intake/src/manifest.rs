@@ -55,10 +55,28 @@ impl NodeClassObject {
         meta(&self.object, "uid").or(meta(&self.object, "resourceVersion")).is_some()
     }
 
+    /// Returns it as written, if no API server has stored it.
+    pub fn written(&self) -> Option<WrittenObject> {
+        let (file, name) = (self.file.clone(), self.name());
+        (!self.is_stored()).then(|| WrittenObject { file, name, object: self.object.clone() })
+    }
+
     /// A problem with the file and name of the node class.
     pub fn problem(&self, problem: FieldProblem) -> IntakeError {
         IntakeError { file: Some(self.file.clone()), ..problem.of(self.name()) }
     }
+}
+
+/// An object of Poolwright's own API that no API server has stored yet, as written. Nobody has checked it by the schema of its
+/// CustomResourceDefinition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WrittenObject {
+    /// The file, for messages.
+    pub file: String,
+    /// Kind and name: `NodePool gpu`.
+    pub name: String,
+    /// The whole object.
+    pub object: Value,
 }
 
 /// Pods of an object that an API server refuses to create, because of a ResourceQuota or another rule. A note says why.
@@ -79,8 +97,8 @@ pub struct Manifest {
     pub pods: Vec<Pod>,
     /// NodePools.
     pub pools: Vec<Pool>,
-    /// The NodePools that no API server has stored yet, as written.
-    pub written_pools: Vec<Value>,
+    /// The objects of our own API that no API server has stored yet, also those that cannot be read.
+    pub written: Vec<WrittenObject>,
     /// The NodePools that an API server has stored, with their status.
     pub stored_pools: Vec<NodePool>,
     /// Node classes of any cloud, as written.
@@ -163,6 +181,16 @@ pub fn parse(source: &str, text: &str) -> Result<Manifest, Vec<IntakeError>> {
 pub fn parse_files<'a>(
     files: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Result<Manifest, Vec<IntakeError>> {
+    let (manifest, errors) = read_files(files, &[]);
+    if errors.is_empty() { Ok(manifest) } else { Err(errors) }
+}
+
+/// Reads manifests as [`parse_files`] does. If there are problems, also returns what can be read, so that the caller can look for
+/// problems of other kinds at once. `there` are objects that a cluster has besides. They only count to the quotas of the manifests.
+pub fn read_files<'a>(
+    files: impl IntoIterator<Item = (&'a str, &'a str)>,
+    there: &[Value],
+) -> (Manifest, Vec<IntakeError>) {
     let mut manifest = Manifest::default();
     let mut errors = Vec::new();
     let mut objects = Vec::new();
@@ -187,6 +215,7 @@ pub fn parse_files<'a>(
     let (notes, problems) = autoscalers::scale(&mut objects);
     manifest.notes.extend(notes);
     errors.extend(problems);
+    manifest.written = objects.iter().filter_map(Object::written).collect();
     let mut shared = Shared::new(&objects);
     // The admission of other objects depends on these.
     let (rules, others): (Vec<_>, Vec<_>) =
@@ -195,7 +224,8 @@ pub fn parse_files<'a>(
     for object in rules.into_iter().chain(others) {
         if !counted && !Admission::KINDS.contains(&object.kind.as_str()) {
             counted = true;
-            for object in &objects {
+            let stored = objects.iter().filter(|object| !object.is_new());
+            for object in stored.chain(&beside(there, &shared)) {
                 object.count_to_quotas(&mut shared);
             }
         }
@@ -208,7 +238,21 @@ pub fn parse_files<'a>(
     shared.gangs.form(&mut manifest, &shared.owned);
     shared.bound.tell(&mut manifest);
     errors.extend(pods_twice(&manifest));
-    if errors.is_empty() { Ok(manifest) } else { Err(errors) }
+    (manifest, errors)
+}
+
+/// Returns the objects of a cluster that are not among those of the manifests.
+fn beside(there: &[Value], shared: &Shared) -> Vec<Object> {
+    let mut objects = Vec::new();
+    for value in there {
+        flatten(value.clone(), "", None, &mut objects, &mut Vec::new());
+    }
+    let is_known = |object: &Object| {
+        let name = meta(&object.value, "name").unwrap_or_default();
+        shared.owned.has(object.namespace(), &object.kind, name)
+    };
+    objects.retain(|object| !is_known(object));
+    objects
 }
 
 /// Returns a problem for each two pods of the same name, such as one of a StatefulSet and one written by itself.
@@ -238,4 +282,19 @@ pub fn described_pods(object: &Value) -> Option<Vec<DescribedPods>> {
     let sets = pod_sets::sets(object, name)?.unwrap_or_default();
     let of = |set: PodSet| DescribedPods { name: set.name, count: set.count, template: set.template };
     Some(sets.all.into_iter().map(of).collect())
+}
+
+/// Returns the JobSet that a `TrainJob` makes, with the name of the `TrainJob`; `None` if the object is of another kind, or if its
+/// runtime is not among the objects.
+pub fn job_set_of<'a>(object: &Value, mut objects: impl Iterator<Item = &'a Value>) -> Option<Value> {
+    if object["kind"] != "TrainJob" {
+        return None;
+    }
+    let (kind, name) = pod_sets::train_job::runtime_of(object);
+    let is_it = |one: &&Value| {
+        let version = one["apiVersion"].as_str().unwrap_or_default();
+        let is_runtime = pod_sets::train_job::is_runtime(objects::group(version), kind);
+        is_runtime && one["kind"] == kind && meta(one, "name") == Some(name)
+    };
+    Some(pod_sets::train_job::made(object, objects.find(is_it)?))
 }

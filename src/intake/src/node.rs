@@ -7,21 +7,28 @@ use poolwright_core::{Node, NodeCondition};
 use poolwright_terms::keys::{CORDON_TAINT, CORDONED_UNTIL_ANNOTATION};
 use poolwright_terms::{Taint, TaintEffect};
 
-use crate::convert::{is_kept, resources};
-use crate::error::{IntakeError, OfObject, object_name};
+use crate::convert::{is_kept, readable};
+use crate::error::{IntakeError, Keep, first_of, object_name};
 use crate::rules::taints;
 
 /// Converts a node.
 pub fn node(from: &k8s::Node) -> Result<Node, IntakeError> {
-    convert(from).map_err(|problem| problem.of(object_name("Node", None, from.metadata.name.as_deref())))
+    let name = || object_name("Node", None, from.metadata.name.as_deref());
+    convert(from).map_err(|problems| first_of(problems, name()))
 }
 
-pub(crate) fn convert(from: &k8s::Node) -> Result<Node, FieldProblem> {
+/// Converts a node, or returns all problems.
+pub(crate) fn convert(from: &k8s::Node) -> Result<Node, Vec<FieldProblem>> {
     let meta = &from.metadata;
     let spec = from.spec.as_ref();
     let status = from.status.as_ref();
     let cordoned = spec.and_then(|spec| spec.unschedulable) == Some(true);
-    let mut taints = taints("spec.taints", spec.and_then(|spec| spec.taints.as_deref()).unwrap_or_default())?;
+    let taints = taints("spec.taints", spec.and_then(|spec| spec.taints.as_deref()).unwrap_or_default());
+    let (allocatable, mut problems) =
+        readable("status.allocatable", status.and_then(|status| status.allocatable.as_ref()));
+    let Some(mut taints) = taints.keep(&mut problems).filter(|_| problems.is_empty()) else {
+        return Err(problems);
+    };
     // The node controller adds the taint a moment after the cordon.
     if cordoned && !taints.iter().any(|taint| taint.key == CORDON_TAINT) {
         taints.push(Taint {
@@ -37,7 +44,7 @@ pub(crate) fn convert(from: &k8s::Node) -> Result<Node, FieldProblem> {
         provider_id: spec.and_then(|spec| spec.provider_id.clone()).filter(|id| !id.is_empty()),
         labels: meta.labels.clone().unwrap_or_default(),
         taints,
-        allocatable: resources("status.allocatable", status.and_then(|status| status.allocatable.as_ref()))?,
+        allocatable,
         ready: conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"),
         cordoned,
         cordoned_until_initialized: annotations

@@ -9,6 +9,7 @@ use poolwright_core::{
     HostPort, Namespaces, Operator, PodAffinityTerm, Requirement, TopologySpreadConstraint, UnmodelledRule,
 };
 
+use crate::error::Keep;
 use crate::rules::operator;
 
 /// The owner of the rules. Their meaning depends on it.
@@ -19,9 +20,9 @@ pub(crate) struct Owner<'a> {
 }
 
 /// Returns the host ports that the pod uses while it runs: those of containers and sidecars. The kube-scheduler ignores those of
-/// init containers that end.
-pub(crate) fn host_ports(path: &str, spec: &k8s::PodSpec) -> Result<BTreeSet<HostPort>, FieldProblem> {
-    let mut taken = BTreeSet::new();
+/// init containers that end. Also returns the problems of the others.
+pub(crate) fn host_ports(path: &str, spec: &k8s::PodSpec) -> (BTreeSet<HostPort>, Vec<FieldProblem>) {
+    let (mut taken, mut problems) = (BTreeSet::new(), Vec::new());
     let is_sidecar = |container: &&k8s::Container| container.restart_policy.as_deref() == Some("Always");
     let sidecars = spec.init_containers.iter().flatten().enumerate().filter(|(_, one)| is_sidecar(one));
     let containers = spec.containers.iter().enumerate();
@@ -33,11 +34,11 @@ pub(crate) fn host_ports(path: &str, spec: &k8s::PodSpec) -> Result<BTreeSet<Hos
             let host = port.host_port.filter(|port| *port != 0);
             let host = host.or_else(|| (spec.host_network == Some(true)).then_some(port.container_port));
             if let Some(host) = host {
-                taken.insert(host_port(path, port, host)?);
+                taken.extend(host_port(path, port, host).keep(&mut problems));
             }
         }
     }
-    Ok(taken)
+    (taken, problems)
 }
 
 fn host_port(

@@ -71,6 +71,10 @@ pub(crate) fn pod_spec(
     status: Option<&k8s::PodStatus>,
 ) -> Result<PodSpec, FieldProblem> {
     let mut unmodelled = unmodelled::find(path, spec);
+    let (host_ports, problems) = others::host_ports(path, spec);
+    if let Some(first) = problems.into_iter().next() {
+        return Err(first);
+    }
     let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     let node_affinity =
         rules::node_affinity(&format!("{path}.affinity.nodeAffinity"), affinity, &mut unmodelled);
@@ -84,7 +88,7 @@ pub(crate) fn pod_spec(
         tolerations,
         gpu_share: None,
         volumes: Vec::new(),
-        host_ports: others::host_ports(path, spec)?,
+        host_ports,
         spreads: others::spreads(path, owner, spec, &mut unmodelled),
         preferences: preferences::preferences(path, owner, spec),
         affinity: others::affinity(path, owner, spec, &mut unmodelled),

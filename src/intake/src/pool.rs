@@ -16,7 +16,7 @@ use poolwright_core::{
 use poolwright_terms::Reason;
 
 use crate::convert::{amounts, core_deadlines, is_kept};
-use crate::error::quantity_problem;
+use crate::error::{Keep, all_or_problems, quantity_problem};
 use crate::manifest::documents;
 use crate::pod::uid_of;
 use crate::rules::operator;
@@ -50,8 +50,8 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)
         Vec::new()
     });
     let deadlines =
-        core_deadlines("spec.template.spec.deadlines", &template.spec.deadlines).unwrap_or_else(|problem| {
-            tell(Reason::InvalidDuration, vec![problem]);
+        core_deadlines("spec.template.spec.deadlines", &template.spec.deadlines).unwrap_or_else(|found| {
+            tell(Reason::InvalidDuration, found);
             Deadlines::default()
         });
     let scale_to_zero = match spec.scale_to_zero.after.parse() {
@@ -113,20 +113,6 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)
     (pool, problems)
 }
 
-/// Returns all results, or else all problems.
-fn all_or_problems<T>(
-    results: impl Iterator<Item = Result<T, FieldProblem>>,
-) -> Result<Vec<T>, Vec<FieldProblem>> {
-    let (mut good, mut problems) = (Vec::new(), Vec::new());
-    for result in results {
-        match result {
-            Ok(one) => good.push(one),
-            Err(problem) => problems.push(problem),
-        }
-    }
-    if problems.is_empty() { Ok(good) } else { Err(problems) }
-}
-
 fn disruption(from: &api::NodePool) -> Result<Disruption, Vec<FieldProblem>> {
     let said = &from.spec.disruption;
     let mut problems = Vec::new();
@@ -179,7 +165,11 @@ fn repair_rules(from: &[api::RepairRule]) -> Result<Vec<RepairRule>, Vec<FieldPr
             NodeConditionStatus::False => "False",
             NodeConditionStatus::Unknown => "Unknown",
         };
-        Ok(RepairRule { condition: rule.condition.clone(), status: status.to_owned(), after })
+        Ok::<_, FieldProblem>(RepairRule {
+            condition: rule.condition.clone(),
+            status: status.to_owned(),
+            after,
+        })
     };
     all_or_problems(from.iter().enumerate().map(rule))
 }
@@ -291,13 +281,15 @@ fn window(
 fn buffer(from: &[api::BufferUnits]) -> Result<Vec<Buffer>, Vec<FieldProblem>> {
     let convert = |(at, units): (usize, &api::BufferUnits)| {
         let path = format!("spec.buffer[{at}]");
+        let mut problems = Vec::new();
         let window =
             window(&path, units.schedule.as_ref(), units.time_zone.as_ref(), units.duration.as_ref());
-        if let Some(Window::Unreadable(why)) = window {
-            let (path, cause) = why.split_once(": ").unwrap_or((&path, &why));
-            return Err(FieldProblem::new(path, cause, ""));
+        if let Some(Window::Unreadable(why)) = &window {
+            let (path, cause) = why.split_once(": ").unwrap_or((&path, why));
+            problems.push(FieldProblem::new(path, cause, ""));
         }
-        let mut requests = amounts(&format!("{path}.requests"), &units.requests)?;
+        let requests = amounts(&format!("{path}.requests"), &units.requests).keep(&mut problems);
+        let Some(mut requests) = requests.filter(|_| problems.is_empty()) else { return Err(problems) };
         requests.set("pods", 1);
         Ok(Buffer { units: u64::try_from(units.units).unwrap_or(0), requests, window })
     };
@@ -365,7 +357,7 @@ fn requirements(from: &[api::Requirement]) -> Result<Vec<Requirement>, Vec<Field
                 next_step,
             )
         })?;
-        Ok(Requirement { key: requirement.key.clone(), operator })
+        Ok::<_, FieldProblem>(Requirement { key: requirement.key.clone(), operator })
     };
     all_or_problems(from.iter().enumerate().map(convert))
 }

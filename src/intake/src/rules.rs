@@ -9,6 +9,8 @@ use poolwright_core::{
 use poolwright_terms::keys::RESERVED_TAINT;
 use poolwright_terms::{Taint, TaintEffect};
 
+use crate::error::all_or_problems;
+
 /// Returns the required node affinity. Rules in it that cannot be evaluated go to `unmodelled`.
 pub(crate) fn node_affinity(
     path: &str,
@@ -145,8 +147,8 @@ pub(crate) fn tolerate(key: &str, effect: TaintEffect) -> Toleration {
     Toleration { key: Some(key.to_owned()), matches: TolerationMatch::Exists, effect: Some(effect) }
 }
 
-/// Converts the taints of a node.
-pub(crate) fn taints(path: &str, from: &[k8s::Taint]) -> Result<Vec<Taint>, FieldProblem> {
+/// Converts the taints of a node, or returns all problems.
+pub(crate) fn taints(path: &str, from: &[k8s::Taint]) -> Result<Vec<Taint>, Vec<FieldProblem>> {
     let convert = |(at, taint): (usize, &k8s::Taint)| {
         let effect = TaintEffect::named(&taint.effect).ok_or_else(|| {
             FieldProblem::new(
@@ -155,7 +157,11 @@ pub(crate) fn taints(path: &str, from: &[k8s::Taint]) -> Result<Vec<Taint>, Fiel
                 "use NoSchedule, PreferNoSchedule or NoExecute",
             )
         })?;
-        Ok(Taint { key: taint.key.clone(), value: taint.value.clone().unwrap_or_default(), effect })
+        Ok::<_, FieldProblem>(Taint {
+            key: taint.key.clone(),
+            value: taint.value.clone().unwrap_or_default(),
+            effect,
+        })
     };
-    from.iter().enumerate().map(convert).collect()
+    all_or_problems(from.iter().enumerate().map(convert))
 }

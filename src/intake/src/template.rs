@@ -11,6 +11,7 @@ use poolwright_core::{Pod, PodKey, PodPhase, PodVolume, Uid, UnmodelledRule, Vol
 
 use crate::admission::{Admission, Usage};
 use crate::duration;
+use crate::error::{Keep, add_untold};
 use crate::owned::Origin;
 use crate::pod;
 use crate::volumes;
@@ -136,26 +137,31 @@ impl<'a> Template<'a> {
         Self { owner, path, pods, admission, labels: BTreeMap::new(), claims: &[], first: 0, origin }
     }
 
+    /// Returns as many pods as [`count`] found, or the problems of the number and of the template.
+    pub fn counted(
+        &self,
+        name: &str,
+        count: Result<i64, Vec<FieldProblem>>,
+        extra: &[UnmodelledRule],
+    ) -> Expanded {
+        let mut problems = Vec::new();
+        let pods = count.keep(&mut problems).unwrap_or(0);
+        let made = self.copies(name, pods, extra).keep(&mut problems);
+        made.filter(|_| problems.is_empty()).ok_or(problems)
+    }
+
     /// Returns `count` pods, named `name-0`, `name-1`, ..., from the number of the first on.
     pub fn copies(&self, name: &str, count: i64, extra: &[UnmodelledRule]) -> Expanded {
         let path = format!("{}.spec", self.path);
         let mut spec = self.pods.spec.clone();
-        has_containers(&path, spec.as_ref())?;
         let namespace = self.owner.namespace.as_deref();
         let mut problems = Vec::new();
-        let mut notes = Vec::new();
-        if let Some(spec) = &mut spec {
-            match self.admission.admit(&path, namespace, spec) {
-                Ok(said) => notes = said,
-                Err(found) => problems.extend(found),
-            }
-        }
+        has_containers(&path, spec.as_ref()).keep(&mut problems);
+        let admit = |spec: &mut k8s::PodSpec| self.admission.admit(&path, namespace, spec);
+        let notes = spec.as_mut().and_then(|spec| admit(spec).keep(&mut problems)).unwrap_or_default();
         for (at, claim) in self.claims.iter().enumerate() {
             let path = format!("spec.volumeClaimTemplates[{at}].spec");
-            problems.extend(self.admission.check_claim(&path, namespace, claim).err().into_iter().flatten());
-        }
-        if !problems.is_empty() {
-            return Err(problems);
+            self.admission.check_claim(&path, namespace, claim).keep(&mut problems);
         }
         let template = self.pods.metadata.as_ref();
         let mut labels = template.and_then(|meta| meta.labels.clone()).unwrap_or_default();
@@ -168,14 +174,23 @@ impl<'a> Template<'a> {
             ..Default::default()
         };
         let object = k8s::Pod { metadata: meta, spec, status: None };
-        let mut first = pod::convert(&object, &path).map_err(one)?;
-        first.phase = submitted(first.phase);
-        first.spec.unmodelled.extend_from_slice(extra);
+        let converted = pod::convert(&object, &path).map_err(one);
         let mut spec = object.spec.unwrap_or_default();
         let own: Vec<_> = self.claims.iter().filter_map(|claim| claim.metadata.name.clone()).collect();
         // A StatefulSet's claim replaces a volume of the same name.
         spec.volumes.get_or_insert_default().retain(|volume| !own.contains(&volume.name));
-        let usage = Rc::new(Usage::of_pod(&path, namespace, &spec, None).map_err(one)?);
+        let usage = Usage::of_pod(&path, namespace, &spec, None).map_err(one);
+        let claims = |pod: &str| volumes::ephemeral_claims(&path, namespace, pod, &spec, self.claims);
+        let (mut first, usage) = match (converted, usage, claims(name)) {
+            (Ok(first), Ok(usage), Ok(_)) if problems.is_empty() => (first, Rc::new(usage)),
+            (first, usage, claims) => {
+                let found = [first.err(), usage.err(), claims.err()];
+                found.into_iter().flatten().for_each(|found| add_untold(found, &mut problems));
+                return Err(problems);
+            }
+        };
+        first.phase = submitted(first.phase);
+        first.spec.unmodelled.extend_from_slice(extra);
         let mut made = Expansion { notes, ..Expansion::default() };
         for at in self.first..self.first + count {
             let mut pod = first.clone();
@@ -188,8 +203,7 @@ impl<'a> Template<'a> {
             };
             let claimed: Vec<_> = own.iter().map(claim).collect();
             pod.volumes.extend(claimed);
-            let claims = volumes::ephemeral_claims(namespace, &pod.key.name(), &spec, self.claims);
-            made.claims.extend(claims.map_err(one)?);
+            made.claims.extend(claims(&pod.key.name())?);
             made.pods.push(Made {
                 pod,
                 origin: self.origin.clone(),

@@ -9,12 +9,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_api::FieldProblem;
 use poolwright_catalog::quantity;
 use poolwright_core::{
-    Attachment, NodeDrivers, NodeSelectorTerm, Operator, PodVolume, Requirement, StorageClass, Uid, Volume,
-    VolumeClaim, VolumeShape,
+    Attachment, NodeDrivers, NodeSelectorTerm, Operator, PodVolume, Requirement, StorageClass, Uid,
+    UnmodelledRule, Volume, VolumeClaim, VolumeShape,
 };
 use poolwright_terms::labels;
 
-use crate::error::{IntakeError, OfObject, object_name, quantity_problem};
+use crate::error::{IntakeError, Keep, first_of, object_name, quantity_problem};
 use crate::others::requirements;
 use crate::pod::key_of;
 use crate::rules::node_terms;
@@ -68,12 +68,14 @@ pub(crate) fn of_pod(pod: &str, spec: &k8s::PodSpec) -> Vec<PodVolume> {
 
 /// Converts a PersistentVolumeClaim.
 pub fn volume_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, IntakeError> {
-    stored_claim(from).map_err(|problem| problem.of(named("PersistentVolumeClaim", &from.metadata, true)))
+    let name = || named("PersistentVolumeClaim", &from.metadata, true);
+    stored_claim(from).map_err(|problems| first_of(problems, name()))
 }
 
 /// Converts a PersistentVolume.
 pub fn volume(from: &k8s::PersistentVolume) -> Result<Volume, IntakeError> {
-    convert_volume(from).map_err(|problem| problem.of(named("PersistentVolume", &from.metadata, false)))
+    let name = || named("PersistentVolume", &from.metadata, false);
+    convert_volume(from).map_err(|problems| first_of(problems, name()))
 }
 
 /// Converts a StorageClass.
@@ -129,7 +131,7 @@ pub fn node_drivers(from: &storage::CSINode) -> NodeDrivers {
 /// Converts a claim of a manifest. One that no API server has stored counts as bound if the volume controller
 /// binds it as soon as it and its volume are there, without waiting for a pod: it names a volume, or it wants
 /// one without a StorageClass. The binder of core chooses the volume for one that names none.
-pub(crate) fn convert_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, FieldProblem> {
+pub(crate) fn convert_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, Vec<FieldProblem>> {
     let claim = stored_claim(from)?;
     let meta = &from.metadata;
     let phase = from.status.as_ref().and_then(|status| status.phase.as_deref());
@@ -139,22 +141,27 @@ pub(crate) fn convert_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeC
     Ok(VolumeClaim { bound: claim.bound || binds_at_once, ..claim })
 }
 
-fn stored_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, FieldProblem> {
+/// Converts a claim, or returns all problems.
+fn stored_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, Vec<FieldProblem>> {
     let meta = &from.metadata;
     let nothing = k8s::PersistentVolumeClaimSpec::default();
     let spec = from.spec.as_ref().unwrap_or(&nothing);
     let requests = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref());
     let volume = spec.volume_name.clone().filter(|name| !name.is_empty());
     let selector = match &spec.selector {
-        None => Vec::new(),
+        None => Ok(Vec::new()),
         Some(selector) => requirements(selector).ok_or_else(|| {
             FieldProblem::new(
                 "spec.selector",
                 "it has an invalid expression",
                 "use In, NotIn, Exists or DoesNotExist with values that fit",
             )
-        })?,
+        }),
     };
+    let mut problems = Vec::new();
+    let selector = selector.keep(&mut problems);
+    let size = size("spec.resources.requests.storage", requests).keep(&mut problems);
+    let (Some(selector), Some(size)) = (selector, size) else { return Err(problems) };
     let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
     Ok(VolumeClaim {
         key: key_of(meta),
@@ -164,7 +171,7 @@ fn stored_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, FieldP
         lost: from.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Lost"),
         selected_node: annotation(meta, SELECTED_NODE).filter(|node| !node.is_empty()).map(str::to_owned),
         shape: VolumeShape {
-            size: size("spec.resources.requests.storage", requests)?,
+            size,
             access_modes: spec.access_modes.iter().flatten().cloned().collect(),
             block: spec.volume_mode.as_deref() == Some("Block"),
             attributes_class: spec.volume_attributes_class_name.clone().unwrap_or_default(),
@@ -176,7 +183,8 @@ fn stored_claim(from: &k8s::PersistentVolumeClaim) -> Result<VolumeClaim, FieldP
     })
 }
 
-pub(crate) fn convert_volume(from: &k8s::PersistentVolume) -> Result<Volume, FieldProblem> {
+/// Converts a volume, or returns all problems.
+pub(crate) fn convert_volume(from: &k8s::PersistentVolume) -> Result<Volume, Vec<FieldProblem>> {
     let meta = &from.metadata;
     let nothing = k8s::PersistentVolumeSpec::default();
     let spec = from.spec.as_ref().unwrap_or(&nothing);
@@ -187,14 +195,16 @@ pub(crate) fn convert_volume(from: &k8s::PersistentVolume) -> Result<Volume, Fie
             claim.name.clone().unwrap_or_default(),
         )
     });
-    let mut topology = Vec::new();
+    let (mut topology, mut problems) = (Vec::new(), Vec::new());
     if let Some(required) = spec.node_affinity.as_ref().and_then(|affinity| affinity.required.as_ref()) {
         let mut senseless = Vec::new();
         topology.push(node_terms("spec.nodeAffinity.required.nodeSelectorTerms", required, &mut senseless));
-        if let Some(rule) = senseless.into_iter().next() {
-            return Err(FieldProblem::new(rule.field, rule.rule, "correct the expression"));
-        }
+        let problem =
+            |rule: UnmodelledRule| FieldProblem::new(rule.field, rule.rule, "correct the expression");
+        problems.extend(senseless.into_iter().map(problem));
     }
+    let size = size("spec.capacity.storage", spec.capacity.as_ref()).keep(&mut problems);
+    let Some(size) = size.filter(|_| problems.is_empty()) else { return Err(problems) };
     topology.extend(zones(&labels));
     let phase = from.status.as_ref().and_then(|status| status.phase.as_deref());
     Ok(Volume {
@@ -204,7 +214,7 @@ pub(crate) fn convert_volume(from: &k8s::PersistentVolume) -> Result<Volume, Fie
             .or_else(|| spec.storage_class_name.clone())
             .unwrap_or_default(),
         shape: VolumeShape {
-            size: size("spec.capacity.storage", spec.capacity.as_ref())?,
+            size,
             access_modes: spec.access_modes.iter().flatten().cloned().collect(),
             block: spec.volume_mode.as_deref() == Some("Block"),
             attributes_class: spec.volume_attributes_class_name.clone().unwrap_or_default(),
@@ -278,20 +288,28 @@ fn named(kind: &str, meta: &ObjectMeta, namespaced: bool) -> String {
 }
 
 /// Returns the claims that controllers create for a pod of a workload: for its ephemeral volumes, and from a StatefulSet's
-/// templates. `pod` is the pod's name.
+/// templates. `pod` is the pod's name, and `path` that of its spec. Errors: all problems.
 pub(crate) fn ephemeral_claims(
+    path: &str,
     namespace: Option<&str>,
     pod: &str,
     spec: &k8s::PodSpec,
     templates: &[k8s::PersistentVolumeClaim],
-) -> Result<Vec<VolumeClaim>, FieldProblem> {
+) -> Result<Vec<VolumeClaim>, Vec<FieldProblem>> {
     let meta = |name: String| ObjectMeta {
         name: Some(name),
         namespace: namespace.map(str::to_owned),
         ..ObjectMeta::default()
     };
-    let mut made = Vec::new();
-    for volume in spec.volumes.iter().flatten() {
+    let (mut made, mut problems) = (Vec::new(), Vec::new());
+    // Problems of a claim have the path in the claim.
+    let mut convert = |object: &k8s::PersistentVolumeClaim, path: &str| {
+        let place =
+            |problem: FieldProblem| FieldProblem { path: format!("{path}.{}", problem.path), ..problem };
+        let found = convert_claim(object);
+        found.map_err(|found| found.into_iter().map(place).collect::<Vec<_>>()).keep(&mut problems)
+    };
+    for (at, volume) in spec.volumes.iter().flatten().enumerate() {
         let Some(template) =
             volume.ephemeral.as_ref().and_then(|source| source.volume_claim_template.as_ref())
         else {
@@ -304,12 +322,14 @@ pub(crate) fn ephemeral_claims(
             status: None,
         };
         let key = poolwright_core::ObjectKey::new(namespace.unwrap_or("default"), pod);
-        made.push(VolumeClaim { ephemeral_for: Some(Uid(key.to_string())), ..convert_claim(&object)? });
+        let claim = convert(&object, &format!("{path}.volumes[{at}].ephemeral.volumeClaimTemplate"));
+        let ephemeral_for = Some(Uid(key.to_string()));
+        made.extend(claim.map(|claim| VolumeClaim { ephemeral_for, ..claim }));
     }
-    for template in templates {
+    for (at, template) in templates.iter().enumerate() {
         let name = format!("{}-{pod}", template.metadata.name.as_deref().unwrap_or_default());
         let object = k8s::PersistentVolumeClaim { metadata: meta(name), ..template.clone() };
-        made.push(convert_claim(&object)?);
+        made.extend(convert(&object, &format!("spec.volumeClaimTemplates[{at}]")));
     }
-    Ok(made)
+    if problems.is_empty() { Ok(made) } else { Err(problems) }
 }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::admission::Usage;
-use crate::error::object_name;
+use crate::error::{Keep, add_untold, object_name};
 use crate::others;
 use crate::owned::{Maker, Origin};
 use crate::pod;
@@ -30,30 +30,42 @@ const EXCLUSIVE_TOPOLOGY: &str = "alpha.jobset.sigs.k8s.io/exclusive-topology";
 /// Converts a pod that is written in a file by itself.
 pub(crate) fn single(value: &Value, making: Making<'_>) -> Expanded {
     let mut object: k8s::Pod = read(value)?;
-    has_containers("spec", object.spec.as_ref())?;
+    let mut problems = Vec::new();
+    has_containers("spec", object.spec.as_ref()).keep(&mut problems);
     let is_new = object.metadata.uid.is_none() && object.metadata.resource_version.is_none();
+    let namespace = object.metadata.namespace.clone();
+    let namespace = namespace.as_deref();
     let notes = match &mut object.spec {
-        Some(spec) if is_new => making.admission.admit("spec", object.metadata.namespace.as_deref(), spec)?,
-        _ => Vec::new(),
+        Some(spec) if is_new => making.admission.admit("spec", namespace, spec).keep(&mut problems),
+        _ => None,
     };
-    let mut converted = pod::convert(&object, "spec").map_err(one)?;
-    if converted.key.name().is_empty() {
-        converted.key = PodKey::new(converted.key.namespace(), making.name);
-    }
-    if converted.uid.0.is_empty() || object.metadata.uid.is_none() {
-        converted.uid = Uid(converted.key.to_string());
-    }
-    converted.phase = submitted(converted.phase);
-    let namespace = object.metadata.namespace.as_deref();
-    let claims = match &object.spec {
-        Some(spec) => volumes::ephemeral_claims(namespace, &converted.key.name(), spec, &[]).map_err(one)?,
-        None => Vec::new(),
-    };
+    let converted = pod::convert(&object, "spec").map_err(one);
+    let named = converted.map(|mut converted| {
+        if converted.key.name().is_empty() {
+            converted.key = PodKey::new(converted.key.namespace(), making.name);
+        }
+        if converted.uid.0.is_empty() || object.metadata.uid.is_none() {
+            converted.uid = Uid(converted.key.to_string());
+        }
+        converted.phase = submitted(converted.phase);
+        converted
+    });
     let spec = object.spec.unwrap_or_default();
-    let usage = Rc::new(Usage::of_pod("spec", namespace, &spec, object.status.as_ref()).map_err(one)?);
-    let is_polite = is_polite(&spec);
-    let pods = vec![Made { pod: converted, origin: Origin::itself(), is_polite, usage }];
-    Ok(Expansion { pods, claims, notes, ..Expansion::default() })
+    let name = named.as_ref().map(|pod| pod.key.name().into_owned()).unwrap_or_default();
+    let claims = volumes::ephemeral_claims("spec", namespace, &name, &spec, &[]);
+    let usage = Usage::of_pod("spec", namespace, &spec, object.status.as_ref()).map_err(one);
+    match (named, claims, usage) {
+        (Ok(pod), Ok(claims), Ok(usage)) if problems.is_empty() => {
+            let is_polite = is_polite(&spec);
+            let pods = vec![Made { pod, origin: Origin::itself(), is_polite, usage: Rc::new(usage) }];
+            Ok(Expansion { pods, claims, notes: notes.unwrap_or_default(), ..Expansion::default() })
+        }
+        (pod, claims, usage) => {
+            let found = [pod.err(), claims.err(), usage.err()];
+            found.into_iter().flatten().for_each(|found| add_untold(found, &mut problems));
+            Err(problems)
+        }
+    }
 }
 
 /// Expands a Deployment.
@@ -66,10 +78,10 @@ pub(crate) fn deployment(value: &Value, making: Making<'_>) -> Expanded {
     let meta = &object.metadata;
     let workload = selecting("Deployment", meta, object.spec.as_ref().map(|spec| &spec.selector));
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
-    let count = count("spec.replicas", spec.replicas.unwrap_or(1).into(), 1)?;
+    let count = count("spec.replicas", spec.replicas.unwrap_or(1).into(), 1);
     let template = Template::new(meta, "spec.template", &spec.template, making);
     let origin = of_deployment(meta);
-    Ok(Template { origin, ..template }.copies(making.name, count, &[])?.made_by(meta, workload))
+    Ok(Template { origin, ..template }.counted(making.name, count, &[])?.made_by(meta, workload))
 }
 
 /// Returns the origin of the pods of an object that makes ReplicaSets.
@@ -87,10 +99,10 @@ pub(crate) fn replication_controller(value: &Value, making: Making<'_>) -> Expan
     }
     let workload = workloads::replication_controller(&object);
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
-    let count = count("spec.replicas", spec.replicas.unwrap_or(1).into(), 1)?;
+    let count = count("spec.replicas", spec.replicas.unwrap_or(1).into(), 1);
     let pods = spec.template.unwrap_or_default();
     let template = Template::new(&object.metadata, "spec.template", &pods, making);
-    Ok(template.copies(making.name, count, &[])?.made_by(&object.metadata, workload))
+    Ok(template.counted(making.name, count, &[])?.made_by(&object.metadata, workload))
 }
 
 /// Returns no pods for a controller that makes none. The API server refuses those that it wants and does not have, if that is why.
@@ -112,10 +124,10 @@ pub(crate) fn replica_set(value: &Value, making: Making<'_>) -> Expanded {
     }
     let workload = workloads::replica_set(&object);
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
-    let count = count("spec.replicas", spec.replicas.unwrap_or(1).into(), 1)?;
+    let count = count("spec.replicas", spec.replicas.unwrap_or(1).into(), 1);
     let template = spec.template.unwrap_or_default();
     let template = Template::new(&object.metadata, "spec.template", &template, making);
-    Ok(template.copies(making.name, count, &[])?.made_by(&object.metadata, workload))
+    Ok(template.counted(making.name, count, &[])?.made_by(&object.metadata, workload))
 }
 
 /// The template of the pods of a StatefulSet below its partition.
@@ -136,7 +148,9 @@ pub(crate) fn stateful_set(value: &Value, old: OldTemplate, making: Making<'_>) 
     }
     let workload = workloads::stateful_set(&object);
     let spec = object.spec.ok_or_else(|| missing("spec"))?;
-    let count = count("spec.replicas", spec.replicas.unwrap_or(1).into(), 1)?;
+    let mut problems = Vec::new();
+    let count = count("spec.replicas", spec.replicas.unwrap_or(1).into(), 1);
+    let count = count.keep(&mut problems).unwrap_or(0);
     let claims = spec.volume_claim_templates.unwrap_or_default();
     let first = i64::from(spec.ordinals.and_then(|ordinals| ordinals.start).unwrap_or_default());
     let rolling = spec.update_strategy.and_then(|strategy| strategy.rolling_update);
@@ -160,24 +174,30 @@ pub(crate) fn stateful_set(value: &Value, old: OldTemplate, making: Making<'_>) 
         let origin = Rc::new(Origin { fixed: true, note, ..Origin::by(Maker::Itself) });
         let template = Template::new(&object.metadata, "spec.template", pods, making);
         let template = Template { claims: &claims, first, origin, ..template };
-        made.add(template.copies(making.name, count, &[])?);
+        match template.copies(making.name, count, &[]) {
+            Ok(pods) => made.add(pods),
+            // The old template may be the same.
+            Err(found) => add_untold(found, &mut problems),
+        }
     }
-    Ok(made.made_by(&object.metadata, workload))
+    if problems.is_empty() { Ok(made.made_by(&object.metadata, workload)) } else { Err(problems) }
 }
 
 /// Expands a Job: as many pods as it runs at the same time, and no more than it has left to complete.
 pub(crate) fn job(value: &Value, making: Making<'_>) -> Expanded {
     let object: Job = read(value)?;
     let spec = object.spec.as_ref().ok_or_else(|| missing("spec"))?;
-    at_once("spec", spec, 1)?;
+    let numbers = at_once("spec", spec, 1);
     let wanted = match workloads::wanted_of_job(&object) {
         Ok(wanted) => i64::try_from(wanted).unwrap_or(i64::MAX),
-        Err(none) => return Ok(Expansion::none(none)),
+        Err(none) => return numbers.map(|_| Expansion::none(none)),
     };
+    let wanted = numbers.map(|_| wanted);
     let template = Template::new(&object.metadata, "spec.template", &spec.template, making);
     let labels = job_labels(object.metadata.name.as_deref());
     let workload = workloads::job(&object);
-    Ok(Template { labels, ..template }.copies(making.name, wanted, &[])?.made_by(&object.metadata, workload))
+    let made = Template { labels, ..template }.counted(making.name, wanted, &[])?;
+    Ok(made.made_by(&object.metadata, workload))
 }
 
 /// The labels of a Job's pods.
@@ -203,15 +223,20 @@ pub(crate) fn job_set(value: &Value, making: Making<'_>) -> Expanded {
     let kind = value["kind"].as_str().unwrap_or_default();
     let gang = object_name(kind, meta.namespace.as_deref().or(Some("default")), Some(making.name));
     let mut whole = Expansion { gangs: vec![GangOf { name: gang, optional: 0 }], ..Expansion::default() };
+    let mut problems = Vec::new();
     for (at, replicated) in object.spec.replicated_jobs.iter().enumerate() {
         let path = format!("spec.replicatedJobs[{at}]");
-        let replicas = count(&format!("{path}.replicas"), replicated.replicas.unwrap_or(1).into(), 1)?;
-        let spec =
-            replicated.template.spec.as_ref().ok_or_else(|| missing(&format!("{path}.template.spec")))?;
-        let parallel = at_once(&format!("{path}.template.spec"), spec, replicas)?;
+        let replicas = count(&format!("{path}.replicas"), replicated.replicas.unwrap_or(1).into(), 1);
+        let replicas = replicas.keep(&mut problems).unwrap_or(1);
+        let Some(spec) = &replicated.template.spec else {
+            problems.extend(missing(&format!("{path}.template.spec")));
+            continue;
+        };
+        let parallel = at_once(&format!("{path}.template.spec"), spec, replicas);
+        let parallel = parallel.keep(&mut problems).unwrap_or(0);
         let of_job = replicated.template.metadata.as_ref();
-        let extra =
-            exclusive(meta, "metadata").or_else(|| exclusive(of_job?, &format!("{path}.template.metadata")));
+        let exclusive_job = || exclusive(of_job?, &format!("{path}.template.metadata"));
+        let extra = exclusive(meta, "metadata").or_else(exclusive_job);
         // It starts when others have ended, so it does not start together with them.
         let follows = replicated.depends_on.iter().flatten().any(|on| on["status"] == "Complete");
         let path = format!("{path}.template.spec.template");
@@ -224,10 +249,18 @@ pub(crate) fn job_set(value: &Value, making: Making<'_>) -> Expanded {
             labels.insert("jobset.sigs.k8s.io/jobset-name".to_owned(), making.name.to_owned());
             labels.insert("jobset.sigs.k8s.io/replicatedjob-name".to_owned(), replicated.name.clone());
             let template = Template::new(meta, &path, &spec.template, making);
-            whole.add(Template { labels, origin, ..template }.copies(&name, parallel, extra.as_slice())?);
+            let template = Template { labels, origin, ..template };
+            match template.copies(&name, parallel, extra.as_slice()) {
+                Ok(pods) => whole.add(pods),
+                Err(found) => {
+                    problems.extend(found);
+                    // All replicas have this template.
+                    break;
+                }
+            }
         }
     }
-    Ok(whole)
+    if problems.is_empty() { Ok(whole) } else { Err(problems) }
 }
 
 /// Returns a controller that matters only for the selector of its pods.
@@ -257,14 +290,16 @@ fn exclusive(meta: &ObjectMeta, path: &str) -> Option<UnmodelledRule> {
 
 /// Returns the number of pods that a Job runs at the same time.
 fn at_once(path: &str, spec: &JobSpec, jobs: i64) -> Result<i64, Vec<FieldProblem>> {
-    let parallel = count(&format!("{path}.parallelism"), spec.parallelism.unwrap_or(1).into(), jobs)?;
-    match spec.completions {
-        // A Job never runs more pods than remain to complete.
-        Some(wanted) if i64::from(wanted) < parallel => {
-            count(&format!("{path}.completions"), wanted.into(), jobs)
-        }
-        _ => Ok(parallel),
+    let mut problems = Vec::new();
+    let parallel = count(&format!("{path}.parallelism"), spec.parallelism.unwrap_or(1).into(), jobs);
+    let mut pods = parallel.keep(&mut problems);
+    // A Job never runs more pods than remain to complete.
+    if let Some(wanted) = spec.completions.map(i64::from)
+        && wanted < pods.unwrap_or(0)
+    {
+        pods = count(&format!("{path}.completions"), wanted, jobs).keep(&mut problems);
     }
+    pods.filter(|_| problems.is_empty()).ok_or(problems)
 }
 
 /// A JobSet, with the fields that affect its pods. It also lists its other fields, so that a misspelt field is an error.

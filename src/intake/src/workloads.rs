@@ -103,13 +103,16 @@ impl fmt::Display for Stopped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BeingDeleted => f.write_str(BEING_DELETED),
-            Self::Refused(message) => {
-                let message = message.trim_end_matches('.');
-                let colon = if message.is_empty() { "" } else { ": " };
-                write!(f, "the API server refuses more of its pods (ReplicaFailure{colon}{message})")
-            }
+            Self::Refused(message) => f.write_str(&refusal("ReplicaFailure", message)),
         }
     }
+}
+
+/// Says that the API server refuses pods. `shown` names the condition or the event that shows it.
+pub(crate) fn refusal(shown: &str, message: &str) -> String {
+    let message = message.trim_end_matches('.');
+    let colon = if message.is_empty() { "" } else { ": " };
+    format!("the API server refuses more of its pods ({shown}{colon}{message})")
 }
 
 /// Returns why a controller makes no pods, if it makes none. `failure` is the message of its `ReplicaFailure`.

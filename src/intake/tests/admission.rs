@@ -268,7 +268,7 @@ fn pods_that_a_quota_does_not_allow_are_not_planned_and_their_workload_says_so()
     assert_eq!(
         manifest.notes,
         [
-            "Deployment default/web: 6 of its 10 pods cannot be created and are not planned, because ResourceQuota `team` allows no more requests.cpu; raise the quota to plan them",
+            "Deployment default/web: 6 of its 10 pods cannot be created and are not planned, because ResourceQuota `team` allows no more requests.cpu: it limits them to 4, 4 are in use, and this asks for 1; raise the quota to plan them",
         ]
     );
     let [refused] = &manifest.refused[..] else { panic!("{:?}", manifest.refused) };
@@ -336,7 +336,7 @@ fn a_quota_of_limits_counts_limits_and_not_requests() {
     assert_eq!(manifest.pods.len(), 2);
     assert!(
         manifest.notes[0].ends_with(
-            "because ResourceQuota `team` allows no more limits.cpu; raise the quota to plan them"
+            "because ResourceQuota `team` allows no more limits.cpu: it limits them to 5, 4 are in use, and this asks for 2; raise the quota to plan them"
         ),
         "{:?}",
         manifest.notes

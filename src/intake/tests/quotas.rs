@@ -2,9 +2,10 @@
 
 mod json_kit;
 
-use json_kit::{apps, ending, has, names, object, read, stored};
+use json_kit::{apps, ending, has, names, object, pod, read, stored};
 use poolwright_core::VolumeClaim;
 use poolwright_intake::Manifest;
+use poolwright_intake::manifest::read_files;
 use serde_json::{Value, json};
 
 fn quota(hard: Value) -> Value {
@@ -44,7 +45,7 @@ fn a_controller_that_a_count_does_not_allow_makes_no_pods() {
         read(&[quota(json!({"count/deployments.apps": "1"})), web(), apps("Deployment", "api", 2)]);
     assert_eq!(names(&manifest), ["web-0", "web-1", "web-2"]);
     let note = "Deployment default/api: it cannot be created and its 2 pods are not planned, because ResourceQuota `team` allows no more \
-                count/deployments.apps; raise the quota to plan them";
+                count/deployments.apps: it limits them to 1, 1 is in use, and this asks for 1; raise the quota to plan them";
     assert!(has(&manifest, note), "{:?}", manifest.notes);
     // Another namespace has its own quotas, and what an API server has needs no room.
     let mut other = web();
@@ -65,7 +66,7 @@ fn a_count_of_what_controllers_make_on_the_way_counts_too() {
     let manifest = read(&[quota(json!({"count/jobs.batch": "2"})), set]);
     assert_eq!(names(&manifest), ["train-w-0-0", "train-w-1-0"]);
     let note = "JobSet default/train: 1 of its 3 pods cannot be created and is not planned, because ResourceQuota `team` allows no more \
-                count/jobs.batch; raise the quota to plan it";
+                count/jobs.batch: it limits them to 2, 2 are in use, and this asks for 1; raise the quota to plan it";
     assert!(has(&manifest, note), "{:?}", manifest.notes);
 }
 
@@ -85,6 +86,21 @@ fn a_status_says_what_is_in_use_and_otherwise_the_stored_objects_of_the_files_co
     let objects = [counted(&hard, json!({"count/jobs.batch": "3"})), quota(json!({"count/jobs.batch": "4"}))];
     let objects: Vec<Value> = objects.into_iter().chain(new()).collect();
     assert_eq!(read(&objects).pods.len(), 1);
+}
+
+#[test]
+fn a_refusal_says_what_the_status_counts_and_what_earlier_objects_of_the_plan_take() {
+    let hard = json!({"requests.cpu": "4"});
+    let pod = |name: &str, cpu: &str| {
+        let container = json!({"name": "a", "resources": {"requests": {"cpu": cpu}}});
+        object("v1", "Pod", name, json!({"containers": [container]}))
+    };
+    let quota = || counted(&hard, json!({"requests.cpu": "1500m"}));
+    let manifest = read(&[quota(), pod("first", "1"), pod("second", "2")]);
+    assert_eq!(names(&manifest), ["first"]);
+    let note = "Pod default/second: it cannot be created and is not planned, because ResourceQuota `team` allows no more requests.cpu: it \
+                limits them to 4, 2500m are in use, and this asks for 2; raise the quota to plan it";
+    assert_eq!(manifest.notes, [note]);
 }
 
 #[test]
@@ -111,8 +127,8 @@ fn pods_that_have_ended_count_as_objects_and_use_nothing() {
 #[test]
 fn a_pod_that_a_quota_does_not_allow_says_so_itself() {
     let manifest = read(&[quota(json!({"pods": "0"})), object("v1", "Pod", "p", ending()["spec"].clone())]);
-    let note = "Pod default/p: it cannot be created and is not planned, because ResourceQuota `team` allows no more pods; raise the quota \
-                to plan it";
+    let note = "Pod default/p: it cannot be created and is not planned, because ResourceQuota `team` allows no more pods: it limits them \
+                to 0, 0 are in use, and this asks for 1; raise the quota to plan it";
     assert_eq!(manifest.notes, [note]);
 }
 
@@ -133,12 +149,13 @@ fn a_claim_that_a_quota_does_not_allow_is_there_for_no_pod() {
     assert_eq!(
         causes,
         [
-            "ResourceQuota `team` allows no more requests.storage",
-            "ResourceQuota `team` allows no more gold.storageclass.storage.k8s.io/persistentvolumeclaims",
+            "ResourceQuota `team` allows no more requests.storage: it limits them to 15Gi, 0 are in use, and this asks for 20Gi",
+            "ResourceQuota `team` allows no more gold.storageclass.storage.k8s.io/persistentvolumeclaims: it limits them to 1, 1 is in \
+             use, and this asks for 1",
         ]
     );
-    let note = "PersistentVolumeClaim default/large: it cannot be created, because ResourceQuota `team` allows no more requests.storage; \
-                raise the quota to plan the pods that use it";
+    let note = "PersistentVolumeClaim default/large: it cannot be created, because ResourceQuota `team` allows no more requests.storage: \
+                it limits them to 15Gi, 0 are in use, and this asks for 20Gi; raise the quota to plan the pods that use it";
     assert!(has(&manifest, note), "{:?}", manifest.notes);
 }
 
@@ -161,7 +178,8 @@ fn a_stateful_set_makes_no_pod_without_its_claim_and_one_that_is_there_needs_no_
     let hard = || json!({"requests.storage": "25Gi"});
     let manifest = read(&[quota(hard()), database(3)]);
     assert_eq!(names(&manifest), ["db-0", "db-1"]);
-    assert!(manifest.notes[0].ends_with("allows no more requests.storage; raise the quota to plan it"));
+    let end = "allows no more requests.storage: it limits them to 25Gi, 20Gi are in use, and this asks for 10Gi; raise the quota to plan it";
+    assert!(manifest.notes[0].ends_with(end), "{:?}", manifest.notes);
     let there = stored(claim("data-db-1", Some("gold"), "10Gi"), None);
     let used = json!({"requests.storage": "10Gi"});
     assert_eq!(names(&read(&[counted(&hard(), used), database(3), there])), ["db-0", "db-1"]);
@@ -177,7 +195,7 @@ fn a_pod_with_an_ephemeral_volume_that_a_quota_does_not_allow_waits_for_it() {
     assert_eq!(manifest.pods.len(), 3, "the pods are there before their claims");
     assert_eq!(refused(&manifest), ["web-2-scratch"]);
     let note = "Deployment default/web: a PersistentVolumeClaim of its pods cannot be created, because ResourceQuota `team` allows no more \
-                persistentvolumeclaims; raise the quota to plan the pods that wait";
+                persistentvolumeclaims: it limits them to 2, 2 are in use, and this asks for 1; raise the quota to plan the pods that wait";
     assert!(has(&manifest, note), "{:?}", manifest.notes);
 }
 
@@ -208,11 +226,13 @@ fn objects_of_kinds_that_are_not_read_are_counted_and_named() {
         widget("b"),
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}),
     ]);
-    for (name, entry) in
-        [("Widget default/b", "count/widgets.example.com"), ("ConfigMap default/settings", "configmaps")]
-    {
+    for (name, entry, amounts) in [
+        ("Widget default/b", "count/widgets.example.com", "1, 1 is in use"),
+        ("ConfigMap default/settings", "configmaps", "0, 0 are in use"),
+    ] {
         let note = format!(
-            "{name}: it cannot be created, because ResourceQuota `team` allows no more {entry}; raise the quota to create it"
+            "{name}: it cannot be created, because ResourceQuota `team` allows no more {entry}: it limits them to {amounts}, and this \
+             asks for 1; raise the quota to create it"
         );
         assert!(has(&manifest, &note), "{:?}", manifest.notes);
     }
@@ -250,4 +270,35 @@ fn a_quota_asks_no_container_for_requests_if_the_whole_pod_states_some() {
     pod["spec"]["resources"] = json!({"requests": {"cpu": "1"}});
     let manifest = read(&[quota(json!({"requests.cpu": "4", "requests.memory": "8Gi"})), pod]);
     assert_eq!(names(&manifest), ["p"]);
+}
+
+#[test]
+fn what_a_cluster_has_besides_the_files_counts_to_their_quotas_and_nothing_counts_twice() {
+    let pods_of = |hard: Value, used: Option<Value>, more: &[Value], there: &[Value]| {
+        let quota = used.map_or_else(|| quota(hard.clone()), |used| counted(&hard, used));
+        let objects: Vec<Value> =
+            [quota, apps("Deployment", "web", 3)].into_iter().chain(more.iter().cloned()).collect();
+        let text = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
+        let (manifest, errors) = read_files([("all.json", text.as_str())], there);
+        assert!(errors.is_empty(), "{errors:?}");
+        manifest
+    };
+    let hard = || json!({"pods": "3"});
+    let other = |name: &str| pod(name, ["apps/v1", "ReplicaSet", "other-7c9"]);
+    let there = [
+        other("other-7c9-a"),
+        object("v1", "Pod", "by-hand", json!({"nodeName": "n", "containers": [{"name": "a"}]})),
+    ];
+    let manifest = pods_of(hard(), None, &[], &there);
+    assert_eq!(names(&manifest), ["web-0"], "pods of the cluster are no pods of the manifest");
+    let note = "Deployment default/web: 2 of its 3 pods cannot be created and are not planned, because ResourceQuota `team` allows no more \
+                pods: it limits them to 3, 3 are in use, and this asks for 1; raise the quota to plan them";
+    assert!(has(&manifest, note), "{:?}", manifest.notes);
+
+    let listed = json!({"apiVersion": "v1", "kind": "List", "items": there});
+    assert_eq!(pods_of(hard(), None, &[], &[listed]).pods.len(), 1, "in a list");
+    let both = pods_of(hard(), None, &there[..1], &there[..1]);
+    assert_eq!(both.pods.len(), 3, "one that is there and two more: {:?}", names(&both));
+    let used = Some(json!({"pods": "0"}));
+    assert_eq!(pods_of(hard(), used, &[], &there).pods.len(), 3, "the quota itself says what is in use");
 }

@@ -197,7 +197,10 @@ impl Class {
             // Any family with which the rest of the class can be checked.
             self.spec.insert("amiFamily".to_owned(), json!("Custom"));
             if family == "Ubuntu" {
-                let cause = "with Poolwright's `Ubuntu`, kubeadm joins the nodes (docs/aws-kubeadm.md), and not the script of EKS";
+                let policy = if self.raid { ", and it does not support instanceStorePolicy" } else { "" };
+                let cause = format!(
+                    "with Poolwright's `Ubuntu`, kubeadm joins the nodes (docs/aws-kubeadm.md), and not the script of EKS{policy}"
+                );
                 report.problem(path, cause, MOVE);
             } else {
                 let cause = format!("Poolwright does not support the image family `{family}`");

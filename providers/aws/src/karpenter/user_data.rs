@@ -1,27 +1,13 @@
 //! Checks the user data of a class before it launches a node.
 
-use poolwright_provider_aws_model::bootstrap::{self, ClusterFacts, Family, NodeFacts, UserData};
 use poolwright_terms::keys::KARPENTER_UNREGISTERED_TAINT;
 
 use crate::node_class::AmiFamily;
+use crate::resolve::user_data;
 
 /// Returns why nodes of this family cannot be launched with this user data. The reason quotes none of it.
 pub(super) fn refusal(family: AmiFamily, text: &str) -> Option<String> {
-    let family = match family {
-        AmiFamily::Al2023 => Family::Al2023,
-        AmiFamily::Bottlerocket => Family::Bottlerocket { nvidia: None },
-        AmiFamily::Custom | AmiFamily::Ubuntu => Family::Custom,
-    };
-    // Only the user data is judged: these facts are well-formed.
-    let cluster = ClusterFacts {
-        name: "cluster".to_owned(),
-        endpoint: "https://api.example".to_owned(),
-        ca: "TFMwdA==".to_owned(),
-        service_cidr: Some("10.100.0.0/16".to_owned()),
-    };
-    let own = UserData::from(text.to_owned());
-    let made = bootstrap::user_data("", &cluster, &NodeFacts::default(), &family, Some(&own));
-    made.err().map(|error| error.problem.to_string())
+    user_data::problem(family, text, false).map(|problem| problem.to_string())
 }
 
 /// Returns whether the user data gives nodes the taint that only Karpenter removes.

@@ -4,7 +4,7 @@
 //! class, where the controller has written them. A class without a status allows every zone and every instance type, and a note
 //! says so.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{Catalogue, InstanceType, InstanceTypeName, Zone};
 use poolwright_provider_aws_model::instance::{Efa, LocalDisks, Settings, described, facts_of, under};
@@ -17,22 +17,27 @@ use crate::node_class::{
     AmiFamily, EC2NodeClass, EC2NodeClassSpec, Ec2NodeClassStatus, conditions, kubelet_disk,
 };
 use crate::registration::NAME;
-use crate::resolve::{self, image_for, kubelet, nothing_left};
+use crate::resolve::{self, image_for, kubelet, nothing_left, user_data};
 
 /// Returns what a class sells of a catalogue.
 pub(crate) fn sells(object: &Value, catalogue: &Catalogue) -> ClassOffers {
-    let mut notes = Vec::new();
+    let mut told = Told::default();
     let catalogue = serde_json::from_value::<EC2NodeClass>(object.clone())
         .map_err(|error| format!("{}: {error}; correct it", resolve::KIND))
-        .and_then(|class| of_class(&class, catalogue, &mut notes));
-    ClassOffers { catalogue, notes }
+        .and_then(|class| of_class(&class, catalogue, &mut told));
+    ClassOffers { catalogue, notes: told.notes, left_out: told.left_out }
 }
 
-fn of_class(
-    class: &EC2NodeClass,
-    catalogue: &Catalogue,
-    notes: &mut Vec<String>,
-) -> Result<Catalogue, String> {
+/// What is told of the offerings of a class.
+#[derive(Default)]
+struct Told {
+    notes: Vec<String>,
+    /// The types that the class sells only if it names them, with the reason.
+    left_out: BTreeMap<InstanceTypeName, String>,
+}
+
+fn of_class(class: &EC2NodeClass, catalogue: &Catalogue, to_tell: &mut Told) -> Result<Catalogue, String> {
+    let notes = &mut to_tell.notes;
     let (spec, name) = (&class.spec, class.metadata.name.as_deref().unwrap_or_default());
     let told = |wrong: resolve::WrongField| wrong.of(name).message().to_owned();
     let status = current_status(class);
@@ -45,6 +50,9 @@ fn of_class(
         });
     }
     let (family, kept) = (resolve::family(spec).map_err(told)?, kubelet::reserved(spec).map_err(told)?);
+    if let Some(wrong) = user_data::refusals(spec, family).into_iter().next() {
+        return Err(told(wrong));
+    }
     let settings = settings(spec, family, kept);
     notes.extend(unread(name, spec, &status));
     notes.extend(disk_note(spec, family));
@@ -56,7 +64,7 @@ fn of_class(
         )));
     }
     notes.extend(unknown_types(spec, &ours));
-    let of_types = with_types_of(spec, &settings, &ours, notes);
+    let of_types = with_types_of(spec, &settings, &ours, to_tell);
     if of_types.offerings().is_empty() {
         return Err(nothing(
             "none of the instance types in the catalogue is left; correct its kubelet settings, its disks or alsoInstanceTypes",
@@ -225,16 +233,14 @@ fn with_types_of(
     spec: &EC2NodeClassSpec,
     settings: &Settings,
     catalogue: &Catalogue,
-    notes: &mut Vec<String>,
+    Told { notes, left_out }: &mut Told,
 ) -> Catalogue {
     let selection = selection(spec);
-    let (mut sold, mut left_out, mut too_small): (Vec<InstanceType>, Vec<String>, Vec<InstanceTypeName>) =
-        Default::default();
-    let (mut first, mut unknown) = (None, Vec::new());
+    let (mut sold, mut too_small): (Vec<InstanceType>, Vec<InstanceTypeName>) = Default::default();
+    let mut unknown = Vec::new();
     for kind in catalogue.types().values() {
         if let Some(why) = selection.leaves_out(&facts_of(kind)) {
-            left_out.push(kind.name.to_string());
-            first.get_or_insert(why);
+            left_out.insert(kind.name.clone(), why);
         } else if let Some(kind) = under(kind, settings) {
             if described(&kind.name).is_none() {
                 unknown.push(kind.name.to_string());
@@ -243,9 +249,6 @@ fn with_types_of(
         } else {
             too_small.push(kind.name.clone());
         }
-    }
-    if let Some(why) = first {
-        notes.push(format!("it does not sell {} of the catalogue: {}: {why}", count(&left_out), left_out[0]));
     }
     if !too_small.is_empty() {
         notes.push(nothing_left(&too_small));
@@ -334,8 +337,7 @@ mod tests {
         let limited = offers.catalogue.expect("it sells something");
         assert!(limited.offerings().iter().all(|offering| offering.id.zone.as_str() == "us-east-1b"));
         assert!(limited.types().values().all(|kind| kind.arch.as_str() == "arm64"));
-        let unread = |note: &&String| !note.starts_with("it does not sell ");
-        assert_eq!(offers.notes.iter().filter(unread).count(), 0, "{:?}", offers.notes);
+        assert_eq!(offers.notes, [""; 0]);
 
         status["observedGeneration"] = json!(2);
         let offers = sells(&class(&json!({}), &status), &builtin());
@@ -383,12 +385,7 @@ mod tests {
 
     #[test]
     fn what_only_aws_knows_or_what_counts_instead_is_named() {
-        let notes = |fields| {
-            let mut notes = sold(&fields).notes[1..].to_vec();
-            // The catalogue has bare metal, which a class sells only by name.
-            notes.retain(|note| !note.starts_with("it does not sell "));
-            notes
-        };
+        let notes = |fields| sold(&fields).notes[1..].to_vec();
         assert_eq!(
             notes(
                 json!({"blockDeviceMappings": [{"deviceName": "/dev/sdf", "ebs": {"volumeSize": "100Gi"}}]})
@@ -437,11 +434,7 @@ mod tests {
         let mut status = json!({"observedGeneration": 3,
             "subnets": [{"id": "subnet-1", "zone": "us-east-1b"}], "images": [{"id": "ami-1", "architecture": "amd64"}]});
         let terms = json!({"capacityReservationSelectorTerms": [{"id": "cr-1"}]});
-        let notes = |status: &Value| {
-            let mut notes = sells(&class(&terms, status), &builtin()).notes;
-            notes.retain(|note| !note.starts_with("it does not sell "));
-            notes
-        };
+        let notes = |status: &Value| sells(&class(&terms, status), &builtin()).notes;
         let found = notes(&status);
         let [groups, reservations] = &found[..] else { panic!("{found:?}") };
         let told = "only AWS knows what its spec.securityGroupSelectorTerms select, and its status does not say it, which changes nothing \
@@ -473,17 +466,24 @@ mod tests {
             if raid {
                 fields["instanceStorePolicy"] = json!("RAID0");
             }
-            let catalogue = sold(&fields).catalogue.expect("it sells something");
-            catalogue.types()[&kind.into()].allocatable.get(ResourceName::EPHEMERAL_STORAGE)
+            let catalogue = sold(&fields).catalogue?;
+            Ok::<u64, String>(
+                catalogue.types()[&kind.into()].allocatable.get(ResourceName::EPHEMERAL_STORAGE),
+            )
         };
+        // A g5.xlarge has 250 GB of local disks, an m6i.large has none.
         for family in ["AL2023", "Bottlerocket", "Custom", "Ubuntu"] {
-            // A g5.xlarge has 250 GB of local disks, an m6i.large has none. A launch of Ubuntu with the policy is refused.
-            let array = if family == "Ubuntu" { left(100 * GIB) } else { left(250_000_000_000) };
-            assert_eq!(of(family, true, "g5.xlarge"), array, "{family}");
-            for (raid, kind) in [(true, "m6i.large"), (false, "m6i.large"), (false, "g5.xlarge")] {
-                assert_eq!(of(family, raid, kind), left(100 * GIB), "{family} {raid} {kind}");
+            for kind in ["m6i.large", "g5.xlarge"] {
+                assert_eq!(of(family, false, kind), Ok(left(100 * GIB)), "{family} {kind}");
+            }
+            if family != "Ubuntu" {
+                assert_eq!(of(family, true, "m6i.large"), Ok(left(100 * GIB)), "{family}");
+                assert_eq!(of(family, true, "g5.xlarge"), Ok(left(250_000_000_000)), "{family}");
             }
         }
+        let why = of("Ubuntu", true, "g5.xlarge").expect_err("no node could be launched");
+        let begin = "EC2NodeClass `gpu`: spec.instanceStorePolicy: the family Ubuntu does not support instanceStorePolicy; ";
+        assert!(why.starts_with(begin), "{why}");
     }
 
     #[test]
@@ -492,11 +492,19 @@ mod tests {
                    gpu_memory_mib_each,on_demand_usd_per_hour\nt3.large,aws,amd64,1930,6903,35,,0,,0.0832\n\
                    own.large,aws,amd64,1930,6903,35,,0,,0.1\n";
         let catalogue = poolwright_catalog::read_csv(&[("own.csv", row)]).expect("a catalogue");
-        let names = |fields: Value| -> Vec<String> {
+        let names = |fields: Value| {
             let offers = sells(&class(&fields, &Value::Null), &catalogue);
-            offers.catalogue.expect("it sells something").types().keys().map(ToString::to_string).collect()
+            let sold = offers.catalogue.expect("it sells something");
+            let names = |types: Vec<&InstanceTypeName>| types.into_iter().map(ToString::to_string).collect();
+            let (sold, left_out): (Vec<String>, Vec<String>) =
+                (names(sold.types().keys().collect()), names(offers.left_out.keys().collect()));
+            (sold, left_out)
         };
-        assert_eq!(names(json!({})), ["own.large"]);
-        assert_eq!(names(json!({"alsoInstanceTypes": ["t3"]})), ["own.large", "t3.large"]);
+        let both = |sold: &[&str], left_out: &[&str]| {
+            let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+            (owned(sold), owned(left_out))
+        };
+        assert_eq!(names(json!({})), both(&["own.large"], &["t3.large"]));
+        assert_eq!(names(json!({"alsoInstanceTypes": ["t3"]})), both(&["own.large", "t3.large"], &[]));
     }
 }

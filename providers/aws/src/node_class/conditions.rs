@@ -14,11 +14,13 @@ pub const PLACEMENT_GROUP_READY: &str = "PlacementGroupReady";
 pub const CAPACITY_RESERVATIONS_READY: &str = "CapacityReservationsReady";
 /// The kubelet settings are valid. The condition is absent if the class has none.
 pub const KUBELET_READY: &str = "KubeletReady";
+/// The image family supports the user data and the policy for local disks. The condition is absent if the class has neither.
+pub const USER_DATA_READY: &str = "UserDataReady";
 /// A dry run of a launch succeeded. Otherwise the message names the missing IAM permission.
 pub const VALIDATED: &str = "Validated";
 
 /// All condition types.
-pub const ALL: [&str; 8] = [
+pub const ALL: [&str; 9] = [
     SUBNETS_READY,
     SECURITY_GROUPS_READY,
     IMAGES_READY,
@@ -26,5 +28,6 @@ pub const ALL: [&str; 8] = [
     PLACEMENT_GROUP_READY,
     CAPACITY_RESERVATIONS_READY,
     KUBELET_READY,
+    USER_DATA_READY,
     VALIDATED,
 ];

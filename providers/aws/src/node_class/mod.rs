@@ -10,6 +10,7 @@
 
 pub mod conditions;
 mod kubelet;
+mod patterns;
 mod selectors;
 mod settings;
 mod status;
@@ -21,6 +22,7 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 pub use kubelet::KubeletSettings;
+pub(crate) use patterns::PATTERNS;
 pub use selectors::{
     AmiFamily, AmiSelectorTerm, CapacityReservationSelectorTerm, InstanceMatchCriteria,
     SecurityGroupSelectorTerm, SubnetSelectorTerm,

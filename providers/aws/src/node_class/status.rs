@@ -36,7 +36,7 @@ pub struct Ec2NodeClassStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Ready, Validated, SubnetsReady, SecurityGroupsReady, ImagesReady, InstanceProfileReady, PlacementGroupReady,
-    /// CapacityReservationsReady, KubeletReady, InterruptionQueueReady.
+    /// CapacityReservationsReady, KubeletReady, UserDataReady, InterruptionQueueReady.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,

@@ -70,6 +70,11 @@ fn of_class((name, spec, parts): &Parts<'_>, scope: &Scope) -> Vec<CheckResult> 
         };
         found.push(result("kubelet", self::found(&parts.kept, edit("kubelet"), counted)));
     }
+    if let Some(user_data) = &parts.user_data {
+        let says = |(): &()| "the image family supports its userData and instanceStorePolicy".to_owned();
+        let fix = format!("kubectl edit ec2nodeclass {name}");
+        found.push(result("user data", self::found(user_data, fix, says)));
+    }
     found
 }
 
@@ -182,6 +187,7 @@ mod tests {
             }),
             placement: None,
             kept: Ok(KubeletReserved::default()),
+            user_data: None,
         };
         let found = check(&[("gpu", &spec(), parts)], &scope(Some("1.36")));
         let names: Vec<_> = found.iter().map(|one| one.name.as_str()).collect();
@@ -209,6 +215,7 @@ mod tests {
             profile: Ok(ProfileState::Exists("nodes".to_owned())),
             placement: None,
             kept: Ok(KubeletReserved::default()),
+            user_data: None,
         };
         let found = check(&[("gpu", &spec, parts)], &scope(Some("1.36")));
         let Verdict::Wrong { fix, .. } = &found[0].verdict else { panic!("{:?}", found[0]) };
@@ -224,6 +231,7 @@ mod tests {
             profile: Ok(ProfileState::Exists("nodes".to_owned())),
             placement: None,
             kept: Ok(KubeletReserved::default()),
+            user_data: None,
         };
         let found = check(&[("gpu", &spec(), parts)], &scope(None));
         assert!(matches!(&found[2].verdict, Verdict::Undetermined(_)), "{:?}", found[2]);

@@ -11,6 +11,7 @@ mod reservations;
 mod security_groups;
 mod status;
 mod subnets;
+pub(crate) mod user_data;
 
 use jiff::Timestamp;
 use poolwright_provider_aws_model::instance::KubeletReserved;
@@ -114,6 +115,8 @@ pub(crate) struct Resolution {
     /// Whether the class has kubelet settings.
     pub sets_kubelet: bool,
     pub kept: Result<KubeletReserved, ProviderError>,
+    /// Whether the image family supports the user data and the policy for local disks. `None` if the class has neither.
+    pub user_data: Option<Result<(), ProviderError>>,
 }
 
 /// Resolves all parts.
@@ -145,6 +148,7 @@ pub(crate) async fn resolve(
         reservations,
         sets_kubelet: !spec.kubelet.is_empty(),
         kept: kubelet::find(name, spec),
+        user_data: user_data::find(name, spec),
     }
 }
 
@@ -162,6 +166,7 @@ async fn find_placement_group(
 impl Resolution {
     /// Returns the class if all parts are resolved, else the error of the first unresolved part.
     pub fn complete(self, name: &str, spec: &EC2NodeClassSpec) -> Result<ResolvedNodeClass, ProviderError> {
+        self.user_data.transpose()?;
         Ok(ResolvedNodeClass {
             name: name.to_owned(),
             spec: spec.clone(),
@@ -190,6 +195,7 @@ impl From<&ResolvedNodeClass> for Resolution {
             reservations: Ok(class.reservations.clone()),
             sets_kubelet: !class.spec.kubelet.is_empty(),
             kept: Ok(class.kept),
+            user_data: user_data::find(&class.name, &class.spec),
         }
     }
 }
@@ -202,6 +208,7 @@ pub(crate) struct Inspection {
     pub profile: Result<ProfileState, ProviderError>,
     pub placement: Option<Result<ResolvedPlacementGroup, ProviderError>>,
     pub kept: Result<KubeletReserved, ProviderError>,
+    pub user_data: Option<Result<(), ProviderError>>,
 }
 
 /// Resolves each part without creating anything.
@@ -219,7 +226,8 @@ pub(crate) async fn inspect(
         profile::look(&clients.iam, name, spec),
         find_placement_group(clients, name, spec),
     );
-    Inspection { subnets, groups, images, profile, placement, kept: kubelet::find(name, spec) }
+    let (kept, user_data) = (kubelet::find(name, spec), user_data::find(name, spec));
+    Inspection { subnets, groups, images, profile, placement, kept, user_data }
 }
 
 /// Returns the filters of a tag selector: all of these tags. EC2 matches the wildcards `*` and `?` in values, and a backslash takes

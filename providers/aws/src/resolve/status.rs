@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Resolution, check_kind, dry_run};
-use crate::node_class::ResolvedPlacementGroup;
+use crate::node_class::{ResolvedPlacementGroup, conditions};
 use crate::provider::AwsProvider;
 use crate::reason::AwsReason;
 
@@ -130,6 +130,7 @@ fn report(resolution: &Resolution, too_small: &[InstanceTypeName]) -> NodeClassS
     if resolution.sets_kubelet || !too_small.is_empty() {
         conditions.push(kubelet(&resolution.kept, too_small));
     }
+    conditions.extend(resolution.user_data.as_ref().map(user_data));
     NodeClassStatus { uid: None, generation: None, fields, conditions }
 }
 
@@ -144,6 +145,13 @@ fn kubelet(
     };
     let kept = kept.as_ref().map(|_| ()).map_err(Clone::clone);
     part(&mut BTreeMap::new(), "KubeletReady", AwsReason::KubeletUnusable, "kubelet", &kept, counted)
+}
+
+/// Returns the condition of the user data and of the policy for local disks. They have no status field.
+fn user_data(found: &Result<(), ProviderError>) -> NodeClassCondition {
+    let supported = |(): &()| "the image family supports its userData and instanceStorePolicy".to_owned();
+    let unusable = AwsReason::UserDataUnusable;
+    part(&mut BTreeMap::new(), conditions::USER_DATA_READY, unusable, "userData", found, supported)
 }
 
 /// Returns the message about instance types that are not sold because no resources are left for pods.
@@ -228,6 +236,7 @@ mod tests {
             reservations: Ok(Vec::new()),
             sets_kubelet: false,
             kept: Ok(KubeletReserved::default()),
+            user_data: None,
         }
     }
 
@@ -322,5 +331,20 @@ mod tests {
         );
         let wrong = Resolution { kept: Err(ProviderError::Invalid("no quantity".to_owned())), ..sets };
         assert_eq!(told(&wrong, &[]), Some((ConditionOutcome::False, "no quantity".to_owned())));
+    }
+
+    #[test]
+    fn user_data_that_the_image_family_does_not_support_makes_the_class_not_ready() {
+        let told = |user_data| {
+            let report = report(&Resolution { user_data, ..resolution() }, &[]);
+            let found = report.conditions.into_iter().find(|one| one.kind == "UserDataReady");
+            found.map(|one| (one.outcome, one.reason.name, one.message))
+        };
+        assert_eq!(told(None), None, "a class without user data has no such condition");
+        let (outcome, ..) = told(Some(Ok(()))).expect("it is told of");
+        assert_eq!(outcome, ConditionOutcome::True);
+        let refused = Some(Err(ProviderError::Invalid("no such policy".to_owned())));
+        let expected = (ConditionOutcome::False, "UserDataUnusable", "no such policy".to_owned());
+        assert_eq!(told(refused), Some(expected));
     }
 }

@@ -173,6 +173,6 @@ pub fn below<'f>(field: &'f str, above: &str) -> Option<&'f str> {
 }
 
 /// Writes a path without the quotes of keys, because API servers write none.
-pub(super) fn plain(path: &str) -> String {
+pub fn plain(path: &str) -> String {
     path.replace("[\"", ".").replace("\"]", "")
 }

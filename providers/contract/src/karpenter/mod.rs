@@ -7,7 +7,7 @@ mod report;
 
 use serde_json::Value;
 
-pub use fields::{Fields, below, is_empty, join, text};
+pub use fields::{Fields, below, is_empty, join, plain, text};
 pub use metadata::{Metadata, convert_metadata};
 pub use report::{Note, Outcome, Problem, Report};
 

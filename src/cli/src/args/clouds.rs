@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 
 use clap::builder::{BoolishValueParser, PossibleValue, PossibleValuesParser, TypedValueParser, ValueParser};
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use poolwright_provider_contract::{Flag, FlagValues, Registration};
 
@@ -47,6 +48,8 @@ impl Which for Market {
 pub struct CloudFlags<W> {
     /// Their values.
     pub values: FlagValues,
+    /// Those that the user typed, with their clouds. The values of others come from the environment.
+    pub typed: Vec<(&'static Registration, &'static str)>,
     which: PhantomData<W>,
 }
 
@@ -66,8 +69,11 @@ impl<W: Which> clap::Args for CloudFlags<W> {
 
 impl<W: Which> clap::FromArgMatches for CloudFlags<W> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut values = FlagValues::default();
-        for (_, flag) in flags::<W>() {
+        let (mut values, mut typed) = (FlagValues::default(), Vec::new());
+        for (cloud, flag) in flags::<W>() {
+            if matches.value_source(flag.name) == Some(ValueSource::CommandLine) {
+                typed.push((cloud, flag.name));
+            }
             if flag.value.is_none() {
                 if matches.get_flag(flag.name) {
                     values.set(flag.name, "true");
@@ -76,7 +82,7 @@ impl<W: Which> clap::FromArgMatches for CloudFlags<W> {
                 values.set(flag.name, value);
             }
         }
-        Ok(Self { values, which: PhantomData })
+        Ok(Self { values, typed, which: PhantomData })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

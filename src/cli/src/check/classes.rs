@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use poolwright_intake::manifest::{NodeClassObject, objects};
+use poolwright_intake::manifest::{NodeClassObject, WrittenObject, objects};
 use poolwright_provider_contract::Registration;
 use poolwright_terms::{GROUP, NodeClassRef};
 
 use crate::exit::Failure;
 use crate::node_classes::{self, NodeClasses};
 use crate::problems::Problems;
-use crate::source;
+use crate::{schema, source};
 
 /// Reads the node classes of this cloud from the files. Other objects are ignored. Adds a note for each field that is not read.
 pub fn read(
@@ -39,16 +39,15 @@ pub fn read(
     if problems.is_empty() && found.is_empty() && !paths.is_empty() {
         problems.push(format!("these files have no {kind} of {GROUP}"));
     }
+    let (known, mut errors) = node_classes::read(&found, notes);
+    let named = found.iter().filter(|class| !class.reference.name.is_empty());
+    let written: Vec<WrittenObject> = named.filter_map(NodeClassObject::written).collect();
+    let refused = schema::refused_written(&written, &errors);
+    errors.extend(refused);
+    problems.extend(Problems::all(errors));
+    problems.extend(Problems::all(known.broken.into_values()));
     problems
-        .or(found)
-        .and_then(|found| node_classes::read(&found, notes))
-        .and_then(|known| {
-            if known.broken.is_empty() {
-                Ok(known.classes)
-            } else {
-                Err(Problems::all(known.broken.into_values()))
-            }
-        })
+        .or(known.classes)
         .map_err(|problems| Failure::bad_input(format!("the node classes cannot be used: {problems}")))
 }
 

@@ -16,6 +16,7 @@ use std::io::Write;
 
 use anyhow::Context;
 use poolwright_controller::clock::{Clock, SystemClock};
+use poolwright_provider_contract::Registration;
 use poolwright_provider_contract::preflight::{CheckRequest, CheckResult, Verdict};
 
 use crate::args::CheckFlags;
@@ -25,6 +26,9 @@ use crate::exit::{ExitStatus, Failure};
 /// Runs the checks and prints the results.
 pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     clouds::refuse_variables(clouds::variables())?;
+    if let Some(unused) = unused_flag(flags) {
+        return Err(Failure::bad_input(unused));
+    }
     let account = flags.provider.as_deref().and_then(clouds::find);
     let account = account.and_then(|cloud| Some((cloud, cloud.preflight?)));
     if let Some(missing) = account.and_then(|(_, preflight)| preflight.missing_flag(&flags.clouds.values)) {
@@ -61,4 +65,16 @@ pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<ExitStatus, Failu
     print::print(&results, flags.output, out).map_err(Failure::writing)?;
     let is_wrong = results.iter().any(|result| result.verdict.is_wrong());
     Ok(if is_wrong { ExitStatus::SomethingWrong } else { ExitStatus::Done })
+}
+
+/// Says that a flag of a cloud has no effect. Only the check of its account and the audit use the flags of a cloud. Variables of the
+/// environment are often those of a controller, so they may be there for nothing.
+fn unused_flag(flags: &CheckFlags) -> Option<String> {
+    let is_used = |cloud: &Registration| flags.audit || flags.provider.as_deref() == Some(cloud.name);
+    let (cloud, flag) = flags.clouds.typed.iter().find(|(cloud, _)| !is_used(cloud))?;
+    let (with, add) = match cloud.preflight {
+        Some(_) => (format!("--provider {} or --audit", cloud.name), "add one of them"),
+        None => ("--audit".to_owned(), "add it"),
+    };
+    Some(format!("--{flag}: only used with {with}; {add}, or remove --{flag}"))
 }

@@ -38,7 +38,7 @@ pub use print::{notes_table, yaml};
 pub(crate) use read::documents;
 
 use crate::clouds::clouds;
-use crate::node_classes;
+use crate::schema;
 use crate::source::Source;
 use buffer::Named;
 use places::Places;
@@ -210,12 +210,9 @@ fn check(file: &str, made: &ConvertedObject, report: &mut Report) {
         ConvertedObject::Workload(_) => return,
     };
     // The rules of the schema: sizes, ranges and patterns.
-    let refused = written.iter().flat_map(node_classes::refused_fields);
+    let refused = written.iter().flat_map(|object| schema::refused(&[object])).flatten();
     let refused = refused.map(|(field, why)| (places.source_of(&field), why));
-    let is_new = |(field, why): &(String, String)| {
-        let cause = why.strip_prefix("Invalid value: ").unwrap_or(why);
-        !report.is_replaced(field) && !report.is_told(field, cause)
-    };
+    let is_new = |(field, why): &(String, String)| !report.is_replaced(field) && !report.is_told(field, why);
     let refused: Vec<_> = refused.filter(is_new).collect();
     for (field, why) in refused {
         report.problem(

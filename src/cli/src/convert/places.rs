@@ -3,6 +3,8 @@
 
 use poolwright_provider_contract::karpenter::below;
 
+use crate::schema::bracketed;
+
 /// Pairs of a field of the result and the field of the source that it comes from.
 #[derive(Debug, Default)]
 pub(super) struct Places(Vec<(String, String)>);
@@ -28,24 +30,6 @@ impl Places {
             None => field,
         }
     }
-}
-
-/// Writes the places in lists as `[2]`, and slashes in keys as slashes. The schema check of an API server writes `.2` and `~1`.
-fn bracketed(path: &str) -> String {
-    let mut made = String::new();
-    for part in path.replace("~1", "/").split('.') {
-        if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) {
-            made.push('[');
-            made.push_str(part);
-            made.push(']');
-            continue;
-        }
-        if !made.is_empty() {
-            made.push('.');
-        }
-        made.push_str(part);
-    }
-    made
 }
 
 #[cfg(test)]

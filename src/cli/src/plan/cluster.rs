@@ -49,12 +49,13 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
     snapshot.lives = Arc::new(known);
     snapshot.gaps = Arc::new(gaps);
     notes.extend(lives_unread.clone());
+    notes.extend(objects.makers.notes);
     let told_of_pools = objects.pools.iter().filter_map(told_of).collect();
     let catalogue = if snapshot.pools.is_empty() {
         notes.push("the cluster has no NodePool; the plan may use the whole catalogue".to_owned());
         pool::without_pool(&mut snapshot, offers, &mut notes)?
     } else {
-        let (catalogues, all) = pool::sold(&snapshot.pools, &objects.classes, true, offers, &mut notes);
+        let (catalogues, all) = pool::sold(&snapshot, &objects.classes, true, offers, &mut notes);
         snapshot.catalogues = catalogues;
         all
     };
@@ -63,7 +64,7 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
         catalogue: CatalogueSummary::of(&catalogue),
         notes,
         unread: Vec::new(),
-        refused: Vec::new(),
+        refused: objects.makers.refused,
         polite: BTreeSet::new(),
         preempting: Vec::new(),
         names: PodNames::Qualified,
@@ -228,7 +229,7 @@ impl Objects {
         let nodes = convert(&self.nodes, poolwright_intake::node, notes);
         let mut admission = Admission::default();
         for range in &self.limit_ranges {
-            if let Err(problem) = admission.add_limit_range(range) {
+            for problem in admission.add_limit_range(range).err().into_iter().flatten() {
                 let (namespace, name) = (range.namespace().unwrap_or_default(), range.name_any());
                 notes.push(format!(
                     "left out: LimitRange {namespace}/{name}: {}: {}",

@@ -3,29 +3,68 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use poolwright_core::{PodPhase, Snapshot};
+use poolwright_core::{PodKey, PodPhase, Snapshot};
+use poolwright_intake::IntakeError;
+use poolwright_intake::manifest::{self, Manifest};
+use serde_json::Value;
 
-use super::files::read;
 use crate::exit::Failure;
+use crate::problems::Problems;
+use crate::source::{self, Source};
 
-/// Adds the nodes of the files and the pods on them to `snapshot`. Plans use their free room before they buy nodes.
-pub fn add(paths: &[PathBuf], snapshot: &mut Snapshot, notes: &mut Vec<String>) -> Result<(), Failure> {
+/// The files of the flag.
+#[derive(Default)]
+pub struct Existing {
+    sources: Vec<Source>,
+    manifest: Manifest,
+    /// What is wrong with them.
+    pub errors: Vec<IntakeError>,
+}
+
+/// Reads the files.
+pub fn read(paths: &[PathBuf]) -> Result<Existing, Failure> {
     if paths.is_empty() {
-        return Ok(());
+        return Ok(Existing::default());
     }
-    let (manifest, mut problems) = read(paths, None)?;
-    for node in &manifest.nodes {
-        if snapshot.nodes.contains_key(&node.name) {
+    let sources = source::manifests(paths)?;
+    let (manifest, errors) = source::parsed(&sources, &[]);
+    Ok(Existing { sources, manifest, errors })
+}
+
+impl Existing {
+    /// Returns all objects as written.
+    pub fn objects(&self) -> Vec<Value> {
+        let of = |source: &Source| manifest::objects(&source.name, &source.text).unwrap_or_default();
+        self.sources.iter().flat_map(of).collect()
+    }
+
+    /// Names the nodes and pods that the other input has, too.
+    pub fn clashes(&self, has_node: impl Fn(&str) -> bool, has_pod: impl Fn(&PodKey) -> bool) -> Problems {
+        let mut problems = Problems::new();
+        for node in self.manifest.nodes.iter().filter(|node| has_node(&node.name)) {
             problems.push(format!("Node {}: is also in the manifests of -f; keep one", node.name));
         }
-    }
-    for pod in &manifest.pods {
-        if snapshot.pods.contains_key(&pod.key) {
+        for pod in self.manifest.pods.iter().filter(|pod| has_pod(&pod.key)) {
             problems.push(format!("Pod {}: is also in the pods to plan for; keep one", pod.key));
         }
+        problems
     }
+}
+
+/// Adds the nodes of the files and the pods on them to `snapshot`. Plans use their free room before they buy nodes.
+pub fn add(existing: Existing, snapshot: &mut Snapshot, notes: &mut Vec<String>) -> Result<(), Failure> {
+    if existing.sources.is_empty() {
+        return Ok(());
+    }
+    let mut problems = Problems::all(&existing.errors);
+    let has_node = |name: &str| snapshot.nodes.contains_key(name);
+    problems.extend(existing.clashes(has_node, |pod| snapshot.pods.contains_key(pod)));
+    let manifest = existing.manifest;
     if problems.is_empty() && manifest.nodes.is_empty() && manifest.claims.is_empty() {
         problems.push("the files have no Node; write them with `kubectl get nodes,pods -A -o yaml`");
+    }
+    if !problems.is_empty() {
+        return Err(Failure::bad_input(format!("--existing cannot be used: {problems}")));
     }
     let ours = |what: &str, count: usize| {
         (count > 0).then(|| format!("--existing: ignored {what}: {count}; pass them with -f"))
@@ -72,5 +111,5 @@ pub fn add(paths: &[PathBuf], snapshot: &mut Snapshot, notes: &mut Vec<String>) 
     for set in manifest.daemonsets {
         snapshot.daemonsets.insert(set.key.clone(), Arc::new(set));
     }
-    problems.or(()).map_err(|problems| Failure::bad_input(format!("--existing cannot be used: {problems}")))
+    Ok(())
 }

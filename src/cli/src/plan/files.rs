@@ -1,14 +1,17 @@
 //! Reads manifests: pods, and what may be bought for them, without a cluster.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use poolwright_api::NodePool;
-use poolwright_core::{DaemonSet, Namespace, Snapshot};
+use poolwright_core::{DaemonSet, Namespace, PodKey, Snapshot};
+use poolwright_intake::IntakeError;
 use poolwright_intake::manifest::Manifest;
 use poolwright_report::plan::CatalogueSummary;
 
 use super::cluster::told_of;
+use super::existing::Existing;
 use super::missing::Origin;
 use super::{Input, Offers, PodNames, assumed_volumes, makers, pool};
 use crate::exit::Failure;
@@ -22,36 +25,47 @@ const DEFAULT_NAMESPACE: &str = "default";
 const MAKERS: &str = "The files may lack the controllers of its pods: add those that `kubectl get \
      replicasets,statefulsets,replicationcontrollers,jobs -A -o yaml` prints";
 
-/// Reads all manifests of the files. Also returns their problems. Objects that name no namespace are in `namespace`.
-pub fn read(paths: &[PathBuf], namespace: Option<&str>) -> Result<(Manifest, Problems), Failure> {
+/// Reads all manifests of the files. Also returns their problems. Objects that name no namespace are in `namespace`. The stored
+/// objects of `existing` count to quotas.
+fn read(
+    paths: &[PathBuf],
+    namespace: Option<&str>,
+    existing: &Existing,
+) -> Result<(Manifest, Vec<IntakeError>), Failure> {
     let sources = source::manifests(paths)?;
-    let parsed = source::parsed(&sources);
+    let has_quota = sources.iter().any(|source| source.text.contains("ResourceQuota"));
+    let there = if has_quota { existing.objects() } else { Vec::new() };
+    let parsed = source::parsed(&sources, &there);
     Ok(match namespace {
         // Problems are those of the text that the user wrote.
-        Some(namespace) if parsed.1.is_empty() => source::parsed(&source::in_namespace(sources, namespace)),
+        Some(namespace) if parsed.1.is_empty() => {
+            source::parsed(&source::in_namespace(sources, namespace), &there)
+        }
         _ => parsed,
     })
 }
 
-/// Reads the input of a plan from manifests. Problems of all manifests are reported together.
-pub fn input(paths: &[PathBuf], namespace: Option<&str>, offers: &Offers) -> Result<Input, Failure> {
-    let (mut manifest, mut problems) = read(paths, namespace)?;
-    let classes = node_classes::read(&manifest.node_classes, &mut manifest.notes)
-        .map_err(|found| problems.extend(found))
-        .unwrap_or_default();
-    if problems.is_empty() {
-        let refused = node_classes::refused_written(&manifest.node_classes);
-        for refusal in refused.into_iter().chain(node_classes::refused(&manifest.written_pools)) {
-            problems.push(refusal);
-        }
-    }
-    if !problems.is_empty() {
+/// Reads the input of a plan from manifests. Problems of all manifests are reported together, with those of `existing`.
+pub fn input(
+    paths: &[PathBuf],
+    namespace: Option<&str>,
+    existing: &Existing,
+    offers: &Offers,
+) -> Result<Input, Failure> {
+    let (mut manifest, mut errors) = read(paths, namespace, existing)?;
+    let classes = node_classes::read_and_check(&mut manifest, &mut errors);
+    errors.extend(existing.errors.iter().cloned());
+    if !errors.is_empty() {
+        let mut problems = Problems::all(&errors);
+        let nodes: BTreeSet<&str> = manifest.nodes.iter().map(|node| node.name.as_str()).collect();
+        let pods: BTreeSet<&PodKey> = manifest.pods.iter().map(|pod| &pod.key).collect();
+        problems.extend(existing.clashes(|node| nodes.contains(node), |pod| pods.contains(pod)));
         return Err(Failure::bad_input(format!("the manifests cannot be used: {problems}")));
     }
     let Manifest {
         pods,
         pools,
-        written_pools: _,
+        written: _,
         stored_pools,
         node_classes: _,
         nodes,
@@ -127,7 +141,7 @@ pub fn input(paths: &[PathBuf], namespace: Option<&str>, offers: &Offers) -> Res
         notes.push("no NodePool is given; the plan may use the whole catalogue".to_owned());
         pool::without_pool(&mut snapshot, offers, &mut notes)?
     } else {
-        let (catalogues, all) = pool::sold(&snapshot.pools, &classes, false, offers, &mut notes);
+        let (catalogues, all) = pool::sold(&snapshot, &classes, false, offers, &mut notes);
         snapshot.catalogues = catalogues;
         all
     };

@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::ReplicationController;
+use k8s_openapi::api::core::v1::{Event, ReplicationController};
 use kube::api::ListParams;
 use kube::{Api, Client, Resource};
 use poolwright_controller::causes;
+use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::{Gang, PodPhase, Snapshot, Workload};
+use poolwright_intake::manifest::RefusedPods;
+use poolwright_intake::refused::{self, FAILED_CREATE, Refusals};
 use poolwright_intake::{JobSet, LeaderWorkerSet};
 use serde::de::DeserializeOwned;
 
@@ -22,6 +25,10 @@ pub struct Makers {
     pub gangs: Vec<Gang>,
     /// Says that some could not be read.
     pub unread: Option<String>,
+    /// The pods that the API server refuses to create.
+    pub refused: Vec<RefusedPods>,
+    /// Says why it refuses them, or that nobody knows whether it does.
+    pub notes: Vec<String>,
 }
 
 /// Reads the controllers of pods. A kind that may not be listed is left out, because a plan is possible without it.
@@ -29,12 +36,20 @@ pub async fn read(client: &Client) -> Makers {
     let mut makers = Makers::default();
     let sets = makers.list::<ReplicaSet>(client).await;
     makers.workloads.extend(sets.iter().map(poolwright_intake::replica_set));
+    makers.refuse(sets.iter().filter_map(refused::of_replica_set));
     let sets = makers.list::<StatefulSet>(client).await;
     makers.workloads.extend(sets.iter().map(poolwright_intake::stateful_set));
     let controllers = makers.list::<ReplicationController>(client).await;
     makers.workloads.extend(controllers.iter().map(poolwright_intake::replication_controller));
+    makers.refuse(controllers.iter().filter_map(refused::of_replication_controller));
     let jobs = makers.list::<Job>(client).await;
     makers.workloads.extend(jobs.iter().map(poolwright_intake::job));
+    let lacking = sets.iter().map(refused::lacking_of_stateful_set);
+    if lacking.chain(jobs.iter().map(refused::lacking_of_job)).any(|pods| pods > 0) {
+        let refusals = makers.refusals(client).await;
+        makers.refuse(sets.iter().filter_map(|set| refused::of_stateful_set(set, &refusals)));
+        makers.refuse(jobs.iter().filter_map(|job| refused::of_job(job, &refusals)));
+    }
     makers.workloads = makers.workloads.into_iter().map(Workload::without_demand).collect();
     let sets = makers.list::<JobSet>(client).await;
     makers.gangs.extend(sets.iter().filter_map(|set| poolwright_intake::job_set(set).ok()));
@@ -44,6 +59,28 @@ pub async fn read(client: &Client) -> Makers {
 }
 
 impl Makers {
+    fn refuse(&mut self, refused: impl Iterator<Item = (RefusedPods, String)>) {
+        let (refused, notes): (Vec<_>, Vec<_>) = refused.unzip();
+        self.refused.extend(refused);
+        self.notes.extend(notes);
+    }
+
+    /// Lists the events about pods that StatefulSets and Jobs could not create. Other controllers have a condition for that.
+    async fn refusals(&mut self, client: &Client) -> Refusals {
+        let failed = ListParams::default().fields(&format!("reason={FAILED_CREATE}"));
+        match Api::<Event>::all(client.clone()).list(&failed).await {
+            Ok(listed) => Refusals::of(&listed.items, SystemClock::new().now()),
+            Err(error) => {
+                self.notes.push(format!(
+                    "Poolwright cannot list events ({}), so it does not know whether the API server refuses pods of StatefulSets and Jobs; \
+                     ask for the right to list them",
+                    causes(&error)
+                ));
+                Refusals::default()
+            }
+        }
+    }
+
     async fn list<K>(&mut self, client: &Client) -> Vec<K>
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,

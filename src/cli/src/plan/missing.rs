@@ -14,6 +14,9 @@ const NOTES: usize = 4;
 /// The most pods that are suggested.
 const SUGGESTED: usize = 3;
 
+/// How a note about a controller begins whose pods the API server refuses.
+const REFUSES: &str = "the API server refuses more of its pods";
+
 /// The origin of the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -122,13 +125,22 @@ fn near<'k>(name: &str, known: &'k BTreeSet<String>) -> Vec<&'k str> {
 
 /// Returns whether a note says that pods of a controller cannot be created, and a pod is named after it.
 fn is_held_back(note: &str, pod: &str) -> bool {
-    let bare = |name: &str| name.rsplit_once('/').map(|(_, bare)| bare.to_owned());
-    let pod = bare(pod).unwrap_or_else(|| pod.to_owned());
-    let Some((controller, number)) = pod.rsplit_once('-') else { return false };
-    let object = note.split_once(": ").and_then(|(object, _)| bare(object));
-    note.contains("cannot be created")
-        && number.bytes().all(|byte| byte.is_ascii_digit())
-        && object.is_some_and(|object| object == controller)
+    let Some((object, why)) = note.split_once(": ") else { return false };
+    let Some((kind, controller)) = object.split_once(' ') else { return false };
+    let (namespace, controller) = controller.rsplit_once('/').unwrap_or(("", controller));
+    let (of, pod) = pod.rsplit_once('/').unwrap_or((namespace, pod));
+    if of != namespace {
+        return false;
+    }
+    if why.starts_with(REFUSES) {
+        // The user cannot know the names of pods that do not exist, so he may write that of their Deployment.
+        let owner = controller.rsplit_once('-').filter(|_| kind == "ReplicaSet").map(|(owner, _)| owner);
+        let rest = pod.strip_prefix(controller);
+        return owner == Some(pod) || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+    }
+    let number = pod.strip_prefix(controller).and_then(|rest| rest.strip_prefix('-'));
+    why.contains("cannot be created")
+        && number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -140,7 +152,24 @@ mod tests {
         let note = "Deployment default/web: 2 of its 5 pods cannot be created and are not planned, because";
         assert!(is_held_back(note, "default/web-4") && is_held_back(note, "web-4"));
         assert!(!is_held_back(note, "default/api-4") && !is_held_back(note, "default/web-x"));
+        assert!(!is_held_back(note, "other/web-4"));
         assert!(!is_held_back("Deployment default/web: it is paused", "default/web-4"));
+    }
+
+    #[test]
+    fn a_pod_that_the_api_server_refuses_is_known_by_its_name_and_by_those_of_its_controllers() {
+        let set = format!("ReplicaSet ml/web-5d4: {REFUSES} (ReplicaFailure: exceeded quota: team)");
+        for pod in ["ml/web-5d4-x7k2p", "web-5d4-x7k2p", "web-5d4", "ml/web"] {
+            assert!(is_held_back(&set, pod), "{pod}");
+        }
+        for pod in ["ml/web-6e5-x7k2p", "shop/web-5d4-x7k2p", "ml/web-5d42", "ml/we"] {
+            assert!(!is_held_back(&set, pod), "{pod}");
+        }
+        let job = format!("Job ml/train-1: {REFUSES} (FailedCreate: exceeded quota: team)");
+        assert!(
+            is_held_back(&job, "train-1-8xq2m") && !is_held_back(&job, "train"),
+            "a Job has no other controller"
+        );
     }
 
     #[test]

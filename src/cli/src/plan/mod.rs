@@ -189,14 +189,15 @@ pub fn prepare(
     let catalogue = commitments::with_reservations(&committed, catalogue)?;
     let offers = Offers::new(flags, catalogue);
     let scheduler = scheduler::read(flags.scheduler_config.as_deref())?;
+    let existing = existing::read(&flags.existing)?;
     let mut input = if let Some(trace) = &flags.trace {
         traced::input(trace, flags.gpu_map.as_deref(), flags.sharing, &offers)?
     } else if flags.filename.is_empty() {
         cluster::input(flags, &offers, &scheduler.profiles)?
     } else {
-        files::input(&flags.filename, namespace, &offers)?
+        files::input(&flags.filename, namespace, &existing, &offers)?
     };
-    existing::add(&flags.existing, &mut input.snapshot, &mut input.notes)?;
+    existing::add(existing, &mut input.snapshot, &mut input.notes)?;
     if input.origin == missing::Origin::Files {
         input.preempting = preempt::place(&mut input.snapshot, &scheduler.profiles, &input.polite);
         input.notes.extend(input.preempting.iter().map(ToString::to_string));

@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use poolwright_catalog::Catalogue;
-use poolwright_core::{
-    Deadlines, Disruption, PersistentMap, Pool, PoolLimits, PoolName, ScaleToZero, Snapshot, Uid,
-};
+use poolwright_core::{Deadlines, Disruption, Pool, PoolLimits, PoolName, ScaleToZero, Snapshot, Uid};
 use poolwright_terms::{CapacityType, NodeClassRef};
 
 use super::Offers;
@@ -15,6 +13,7 @@ use crate::catalogue::default_provider;
 use crate::clouds::{clouds, not_built, of_kind};
 use crate::exit::Failure;
 use crate::node_classes::Known;
+use crate::not_sold::{self, LeftOut, Range};
 
 /// The name of the pool that Poolwright invents if the user gives none.
 const IMPLICIT: &str = "any";
@@ -44,26 +43,35 @@ pub fn without_pool(
     Ok(catalogue)
 }
 
-/// Returns the catalogues of the node classes of `pools`.
+/// Returns the catalogues of the node classes of the pools. Adds notes about types that are asked for by name but not sold.
 ///
 /// A missing class sells nothing if `strict` is set, as in a cluster. Otherwise, for manifests, it sells what a plan without a
 /// pool could buy, and a note says so, unless the manifests have other classes of its kind.
 pub fn sold(
-    pools: &PersistentMap<PoolName, Arc<Pool>>,
+    snapshot: &Snapshot,
     known: &Known,
     strict: bool,
     offers: &Offers,
     notes: &mut Vec<String>,
 ) -> Sold {
-    let used: BTreeSet<&NodeClassRef> = pools.values().map(|pool| &pool.node_class).collect();
+    let pools = || snapshot.pools.values().map(|pool| &**pool);
+    let used: BTreeSet<&NodeClassRef> = pools().map(|pool| &pool.node_class).collect();
     // The reason of pods that are left out names a broken class that a pool uses.
     let unused = known.broken.iter().filter(|(class, _)| !used.contains(class));
     notes.extend(unused.map(|(_, why)| format!("left out: {why}")));
-    let mut catalogues = BTreeMap::new();
+    let (mut catalogues, mut left_out) = (BTreeMap::new(), LeftOut::new());
     for class in used {
-        let sells = of_class(class, known, strict, offers, notes);
+        let sells = of_class(class, known, strict, offers, notes, &mut left_out);
         catalogues.insert(class.clone(), sells.map(Arc::new));
     }
+    // A class that sells nothing has a problem of its own.
+    let ranges: Vec<Range<'_>> = catalogues
+        .iter()
+        .filter_map(|(class, sells): (_, &Result<Arc<Catalogue>, String>)| {
+            Some(Range { class, sold: sells.as_ref().ok()?, left_out: left_out.get(class) })
+        })
+        .collect();
+    notes.extend(not_sold::notes(&ranges, &offers.catalogue, pools(), snapshot.pods.unbound()));
     let sellers: Vec<_> = catalogues.values().filter_map(|sells| sells.as_ref().ok()).collect();
     let all = offers
         .catalogue
@@ -78,6 +86,7 @@ fn of_class(
     strict: bool,
     offers: &Offers,
     notes: &mut Vec<String>,
+    left_out: &mut LeftOut,
 ) -> Result<Catalogue, String> {
     if let Some(why) = known.broken.get(class) {
         return Err(why.clone());
@@ -86,7 +95,7 @@ fn of_class(
         return of_missing(class, known, strict, offers, notes);
     };
     let provider = offers.wanted.provider.clone().or_else(|| found.facts.provider.clone());
-    let sells = found.sells(class, &part(offers, provider.as_deref()), notes)?;
+    let sells = found.sells(class, &part(offers, provider.as_deref()), notes, left_out)?;
     not_empty(class, sells, provider.as_deref())
 }
 

@@ -135,11 +135,12 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
     let arrivals = replay.arrivals();
     let ignored = baselines::ignored(&arrivals, &pools.models);
     let intolerable = pools::intolerable(&pools.models, arrivals.iter().map(|arrival| &arrival.pod));
+    let not_sold = pools.not_sold(&replay.catalogue, arrivals.iter().map(|arrival| &arrival.pod));
     let remedy = "--prices takes newer ones (docs/catalogue.md)";
     let sold = pools.sold.values().map(AsRef::as_ref);
     let old = price_age::note(price_age::oldest(sold), price_age::today(), remedy);
     let notes = pools.notes.iter().chain(&work.notes).cloned();
-    let notes = notes.chain(ignored).chain(intolerable).chain(old).collect();
+    let notes = notes.chain(ignored).chain(intolerable).chain(not_sold).chain(old).collect();
     Ok(Prepared { replay, arrivals, daemonsets, lives: work.lives, pools, notes })
 }
 

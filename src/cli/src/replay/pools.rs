@@ -6,19 +6,21 @@ use std::sync::Arc;
 
 use poolwright_catalog::Catalogue;
 use poolwright_core::{Pod, Pool, rules};
-use poolwright_intake::manifest;
-use poolwright_terms::{NodeClassRef, Taint, TaintEffect};
+use poolwright_intake::IntakeError;
+use poolwright_intake::manifest::{self, WrittenObject};
+use poolwright_terms::{API_VERSION, GROUP, NodeClassRef, Taint, TaintEffect};
 use serde_json::Value;
 
 use super::policy::Policy;
 use super::snapshot::bare;
 use crate::args::{ConsolidationChoice, PoolOverrides};
-use crate::clouds::of_kind;
+use crate::clouds::is_node_class;
 use crate::exit::Failure;
-use crate::node_classes::{self, Known, refused};
-use crate::overrides;
+use crate::node_classes::{self, Known};
+use crate::not_sold::{self, LeftOut, Range};
 use crate::problems::Problems;
 use crate::source::{self, Source};
+use crate::{overrides, schema};
 
 /// Pools and their catalogues.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +32,7 @@ pub struct Pools {
     /// The catalogue of each node class.
     pub sold: BTreeMap<NodeClassRef, Arc<Catalogue>>,
     known: Known,
+    left_out: LeftOut,
     /// Notes on how the input was understood.
     pub notes: Vec<String>,
 }
@@ -46,37 +49,54 @@ pub fn read(
 }
 
 fn of_sources(sources: &[Source], policies: &[String], overrides: &PoolOverrides) -> Result<Pools, Problems> {
-    let (manifest, mut problems) = source::parsed(sources);
+    let (mut manifest, mut errors) = source::parsed(sources, &[]);
     let (mut classes, mut pools, mut others) = (Vec::new(), Vec::new(), 0);
+    let (mut stored, mut foreign) = (Vec::new(), Problems::new());
     for source in sources {
         let objects = manifest::objects(&source.name, &source.text).unwrap_or_default();
         for object in objects {
-            match object["kind"].as_str() {
-                // What the cluster wrote belongs to another cluster.
-                Some("NodePool") => pools.push(bare(&object)),
-                Some(kind) if of_kind(kind).is_some() => classes.push(bare(&object)),
-                _ => others += 1,
+            let kind = object["kind"].as_str().unwrap_or_default();
+            if kind != "NodePool" && !is_node_class(kind) {
+                others += 1;
+                continue;
             }
+            let name = format!("{kind} {}", object["metadata"]["name"].as_str().unwrap_or_default());
+            let version = object["apiVersion"].as_str().unwrap_or_default();
+            if version.split('/').next() != Some(GROUP) {
+                foreign.push(format!(
+                    "{}: {name}: apiVersion: `{version}` is not Poolwright's; convert the object with `poolwright convert`, or write \
+                     `{API_VERSION}`",
+                    source.name
+                ));
+                continue;
+            }
+            // What the cluster wrote belongs to another cluster.
+            let written = bare(&object);
+            if object["metadata"]["uid"].is_string() || object["metadata"]["resourceVersion"].is_string() {
+                let (file, object) = (source.name.clone(), written.clone());
+                stored.push(WrittenObject { file, name, object });
+            }
+            if kind == "NodePool" { pools.push(written) } else { classes.push(written) }
         }
     }
-    if problems.is_empty() {
-        refused(&classes).iter().chain(&refused(&pools)).for_each(|refusal| problems.push(refusal));
-    }
+    // All of them are created anew, and no others.
+    manifest.written.retain(|one| one.object["kind"] != "NodeClaim");
+    manifest.written.extend(stored);
+    let known = node_classes::read_and_check(&mut manifest, &mut errors);
+    let mut problems = Problems::all(&errors);
+    problems.extend(foreign);
     if problems.is_empty() && pools.is_empty() {
         problems.push(
             "the files of --pools have no NodePool; add one, because Poolwright buys nothing without it",
         );
     }
-    let problems_of_files = problems.len();
     // Overrides come last, because they count instead of what the pools say.
     let fields = overrides.consolidation.map(ConsolidationChoice::fields).unwrap_or_default();
     let fields = fields.iter().map(|field| (*field).to_owned());
     let policies: Vec<String> = policies.iter().cloned().chain(fields).collect();
     let policies = read_policies(&policies, &mut problems);
-    if problems_of_files == 0 {
-        let laid: Vec<Value> = pools.iter().map(|pool| lay(pool, &policies, &mut problems)).collect();
-        pools = laid;
-    }
+    let mut pools: Vec<Value> = pools.iter().map(|pool| lay(pool, &policies, &mut problems)).collect();
+    // Only a pool that is right otherwise has a place for them.
     if problems.is_empty() && !overrides.min_values.is_empty() {
         for pool in &mut pools {
             overrides::min_values_in_object(overrides, pool);
@@ -100,10 +120,7 @@ fn of_sources(sources: &[Source], policies: &[String], overrides: &PoolOverrides
         }
     }
     let objects = classes.into_iter().chain(pools).collect();
-    let known = node_classes::read(&manifest.node_classes, &mut notes)
-        .map_err(|found| problems.extend(found))
-        .unwrap_or_default();
-    problems.or(Pools { objects, models, sold: BTreeMap::new(), known, notes })
+    problems.or(Pools { objects, models, known, notes, ..Pools::default() })
 }
 
 fn read_policies(texts: &[String], problems: &mut Problems) -> Vec<Policy> {
@@ -111,16 +128,23 @@ fn read_policies(texts: &[String], problems: &mut Problems) -> Vec<Policy> {
     texts.iter().filter_map(read).collect()
 }
 
-/// Returns the pool with all policies. Problems are reported for the policy that causes them.
+/// Returns the pool with all policies. Problems that the pool does not have without them are reported for the policy that causes
+/// them.
 fn lay(pool: &Value, policies: &[Policy], problems: &mut Problems) -> Value {
     let mut with_all = pool.clone();
+    if policies.is_empty() {
+        return with_all;
+    }
+    let own = wrong(pool);
+    let caused = |pool: &Value| wrong(pool).into_iter().filter(|problem| !own.contains(problem));
+    let before = problems.len();
     for policy in policies {
         let mut with_one = pool.clone();
         if let Err(problem) = policy.apply(&mut with_one) {
             problems.push(problem);
             continue;
         }
-        for problem in wrong(&with_one) {
+        for problem in caused(&with_one) {
             problems.push(format!("--policy {}: {problem}", policy.text));
         }
         if let Err(problem) = policy.apply(&mut with_all) {
@@ -128,23 +152,21 @@ fn lay(pool: &Value, policies: &[Policy], problems: &mut Problems) -> Value {
         }
     }
     // Policies that are right alone may be wrong together.
-    if problems.is_empty() {
-        for problem in wrong(&with_all) {
+    if problems.len() == before {
+        for problem in caused(&with_all) {
             problems.push(format!("--policy: {problem}"));
         }
     }
     with_all
 }
 
-/// Returns the objections of the API server to a pool or, if there are none, the parts that have no meaning, such as misspelt
-/// fields.
+/// Returns what is wrong with a pool: what an API server refuses, and the parts that have no meaning, such as misspelt fields.
 fn wrong(pool: &Value) -> Vec<String> {
-    let problems = refused(std::slice::from_ref(pool));
-    if !problems.is_empty() {
-        return problems;
-    }
-    let Err(errors) = manifest::parse("", &pool.to_string()) else { return Vec::new() };
-    let bare = |error: poolwright_intake::IntakeError| poolwright_intake::IntakeError { file: None, ..error };
+    let text = pool.to_string();
+    let (manifest, mut errors) = manifest::read_files([("", text.as_str())], &[]);
+    let refused = schema::refused_written(&manifest.written, &errors);
+    errors.extend(refused);
+    let bare = |error: IntakeError| IntakeError { file: None, ..error };
     errors.into_iter().map(|error| bare(error).to_string()).collect()
 }
 
@@ -189,6 +211,17 @@ pub fn intolerable<'a>(pools: &[Pool], pods: impl Iterator<Item = &'a Pod> + Clo
 }
 
 impl Pools {
+    /// Says which types pools and pods ask for by name although no class sells them by default.
+    pub fn not_sold<'a>(&'a self, prices: &Catalogue, pods: impl Iterator<Item = &'a Pod>) -> Vec<String> {
+        let range = |(class, sold): (&'a NodeClassRef, &'a Arc<Catalogue>)| Range {
+            class,
+            sold,
+            left_out: self.left_out.get(class),
+        };
+        let ranges: Vec<Range<'_>> = self.sold.iter().map(range).collect();
+        not_sold::notes(&ranges, prices, self.models.iter(), pods)
+    }
+
     /// Adds the catalogue of each class.
     fn selling(mut self, prices: &Catalogue) -> Result<Self, Problems> {
         let mut problems = Problems::new();
@@ -210,7 +243,7 @@ impl Pools {
                 ));
                 continue;
             }
-            match class.sells(name, &sells, &mut self.notes) {
+            match class.sells(name, &sells, &mut self.notes, &mut self.left_out) {
                 Ok(sells) => {
                     self.sold.insert(name.clone(), Arc::new(sells));
                 }

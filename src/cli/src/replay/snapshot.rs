@@ -1,6 +1,9 @@
 //! Reads manifests of a cluster as a workload: every running or waiting pod arrives at the beginning, and so does every pod that
 //! a controller lacks.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::work::{Names, Work};
 use crate::args::runs_for;
-use crate::clouds::is_node_class;
+use crate::clouds::{is_node_class, not_built};
 use crate::exit::Failure;
 use crate::node_classes;
 use crate::problems::Problems;
@@ -56,7 +59,15 @@ pub fn read(files: &[PathBuf]) -> Result<Result<Work, Problems>, Failure> {
 }
 
 fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
-    let (manifest, mut problems) = source::parsed(sources);
+    let (mut manifest, mut errors) = source::parsed(sources, &[]);
+    // Our own objects are not played, but a misspelt kind may be that of one that should be. A cloud that this build does not have
+    // is not needed to play the others.
+    let is_built = |kind: &str| not_built(|cloud| cloud.node_class == kind).is_none();
+    manifest.node_classes.retain(|class| is_built(&class.reference.kind));
+    let (_, found) = node_classes::read(&manifest.node_classes, &mut Vec::new());
+    errors.extend(found);
+    let told: BTreeSet<&str> = errors.iter().map(|error| error.object.as_str()).collect();
+    let mut problems = Problems::all(&errors);
     let mut objects: Vec<(String, Value)> = Vec::new();
     for source in sources {
         let read = manifest::objects(&source.name, &source.text).unwrap_or_default();
@@ -75,63 +86,64 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
     let mut counts = Left::default();
     // The simulated API server admits pods as they are.
     let admission = Admission::of(objects.iter().map(|(_, object)| object));
-    if problems.is_empty() {
-        for (file, object) in &objects {
-            let kind = object["kind"].as_str().unwrap_or_default();
-            let owns_some = object["metadata"]["uid"].as_str().is_some_and(|uid| owners.contains(uid));
-            match kind {
-                "Node" => counts.nodes += 1,
-                "NodeClaim" | "NodePool" => counts.ours += 1,
-                kind if is_node_class(kind) => counts.ours += 1,
-                "PersistentVolumeClaim" if name_of(object).is_some_and(|name| refused.contains(&name)) => {}
-                kind if SURROUNDINGS.contains(&kind) => {
-                    let mut object = bare(object);
-                    if kind == "DaemonSet" {
-                        admission.fill_in_json(
-                            namespace_of(&object).as_deref(),
-                            &mut object["spec"]["template"]["spec"],
-                        );
-                    }
-                    work.objects.push(object);
+    for (file, object) in &objects {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        if names_in_messages(object).iter().any(|name| told.contains(name.as_str())) {
+            continue;
+        }
+        let owns_some = object["metadata"]["uid"].as_str().is_some_and(|uid| owners.contains(uid));
+        match kind {
+            "Node" => counts.nodes += 1,
+            "NodeClaim" | "NodePool" => counts.ours += 1,
+            kind if is_node_class(kind) => counts.ours += 1,
+            "PersistentVolumeClaim" if name_of(object).is_some_and(|name| refused.contains(&name)) => {}
+            kind if SURROUNDINGS.contains(&kind) => {
+                let mut object = bare(object);
+                if kind == "DaemonSet" {
+                    admission.fill_in_json(
+                        namespace_of(&object).as_deref(),
+                        &mut object["spec"]["template"]["spec"],
+                    );
                 }
-                // A quota or an autoscaler may leave it out, and the same pod may be there twice.
-                "Pod" if name_of(object).is_some_and(|name| !planned.remove(&name)) => {}
-                _ => match templates(object) {
-                    Ok(mut templates) => {
-                        let is_stored_pod = kind == "Pod" && object["metadata"]["uid"].is_string();
-                        if kind != "Pod" {
-                            missing.count_of(object, &mut templates);
-                        }
-                        for mut template in templates {
-                            if !is_stored_pod {
-                                admission.fill_in_json(Some(&template.namespace), &mut template.spec);
-                            }
-                            let Some(job) = template.plan(&mut names) else { continue };
-                            // The pods that a Job has already end at times that nobody knows.
-                            let waves = if owns_some { Vec::new() } else { waves(object, &job, &mut names) };
-                            if !waves.is_empty() {
-                                work.notes.push(format!(
-                                    "Job {}/{}: its completions beyond its parallelism follow in {} waves, each when the pods before it \
-                                     would have ended",
-                                    job.namespace,
-                                    job.name,
-                                    waves.len()
-                                ));
-                            }
-                            work.jobs.push(job);
-                            work.jobs.extend(waves);
-                        }
-                    }
-                    Err(problem) => problems.push(format!("{file}: {problem}")),
-                },
+                work.objects.push(object);
             }
+            // A quota or an autoscaler may leave it out, and the same pod may be there twice.
+            "Pod" if name_of(object).is_some_and(|name| !planned.remove(&name)) => {}
+            _ => match templates(object, &objects) {
+                Ok(mut templates) => {
+                    let is_stored_pod = kind == "Pod" && object["metadata"]["uid"].is_string();
+                    if kind != "Pod" {
+                        missing.count_of(object, &mut templates);
+                    }
+                    for mut template in templates {
+                        if !is_stored_pod {
+                            admission.fill_in_json(Some(&template.namespace), &mut template.spec);
+                        }
+                        let Some(job) = template.plan(&mut names) else { continue };
+                        // The pods that a Job has already end at times that nobody knows.
+                        let waves = if owns_some { Vec::new() } else { waves(object, &job, &mut names) };
+                        if !waves.is_empty() {
+                            work.notes.push(format!(
+                                "Job {}/{}: its completions beyond its parallelism follow in {} waves, each when the pods before it \
+                                 would have ended",
+                                job.namespace,
+                                job.name,
+                                waves.len()
+                            ));
+                        }
+                        work.jobs.push(job);
+                        work.jobs.extend(waves);
+                    }
+                }
+                Err(problem) => problems.push(format!("{file}: {problem}")),
+            },
         }
-        missing.tell(&mut work.notes);
-        work.objects = with_namespaces(std::mem::take(&mut work.objects), &work.jobs);
-        let all: Vec<Value> = work.objects.iter().cloned().chain(work.jobs.iter().map(first_pod)).collect();
-        for refusal in node_classes::refused(&all) {
-            problems.push(refusal);
-        }
+    }
+    missing.tell(&mut work.notes);
+    work.objects = with_namespaces(std::mem::take(&mut work.objects), &work.jobs);
+    let all: Vec<Value> = work.objects.iter().cloned().chain(work.jobs.iter().map(first_pod)).collect();
+    for refusal in node_classes::refused(&all) {
+        problems.push(refusal);
     }
     if problems.is_empty() && work.jobs.is_empty() {
         problems.push(
@@ -294,6 +306,15 @@ impl Left {
     }
 }
 
+/// Returns the names that an object may have in messages, with and without a namespace.
+fn names_in_messages(object: &Value) -> [String; 2] {
+    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    let (kind, meta) = (text(&object["kind"]).unwrap_or_default(), &object["metadata"]);
+    let name = text(&meta["name"]).or_else(|| text(&meta["generateName"])).unwrap_or_default();
+    let namespace = text(&meta["namespace"]).unwrap_or_else(|| "default".to_owned());
+    [format!("{kind} {namespace}/{name}"), format!("{kind} {name}")]
+}
+
 /// Returns the UID of the controller of an object.
 fn owner(object: &Value) -> Option<String> {
     let owners = object["metadata"]["ownerReferences"].as_array()?;
@@ -351,10 +372,13 @@ impl Template {
     }
 }
 
-/// Returns the pods of an object: as many as a plan would count.
-fn templates(object: &Value) -> Result<Vec<Template>, String> {
+/// Returns the pods of an object: as many as a plan would count. `all` are the objects of the files, with their files.
+fn templates(object: &Value, all: &[(String, Value)]) -> Result<Vec<Template>, String> {
     if object["kind"] == "JobSet" {
         return job_set(object);
+    }
+    if let Some(set) = manifest::job_set_of(object, all.iter().map(|(_, object)| object)) {
+        return job_set(&set);
     }
     if let Some(sets) = manifest::described_pods(object) {
         let of = |set: manifest::DescribedPods| {
@@ -425,141 +449,8 @@ fn job_set(object: &Value) -> Result<Vec<Template>, String> {
             if policy.is_null() {
                 *policy = json!("OnFailure");
             }
-            all.extend(templates(&job)?);
+            all.extend(templates(&job, &[])?);
         }
     }
     Ok(all)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn work(text: &str) -> Result<Work, String> {
-        let source = Source { name: "cluster.yaml".to_owned(), text: text.to_owned() };
-        of_sources(&[source]).map_err(|problems| problems.to_string())
-    }
-
-    fn pod(meta: &Value, spec: &Value, phase: &str) -> Value {
-        let mut spec = spec.clone();
-        spec["containers"] = json!([{"name": "work", "image": "work"}]);
-        json!({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": {"phase": phase}})
-    }
-
-    fn list(items: &[Value]) -> String {
-        json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
-    }
-
-    #[test]
-    fn completions_of_a_job_beyond_its_parallelism_come_in_waves() {
-        let template = json!({"metadata": {"annotations": {RUNS_FOR: "30m"}},
-            "spec": {"containers": [{"name": "work", "image": "work"}], "restartPolicy": "Never"}});
-        let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "six", "namespace": "ml"},
-            "spec": {"completions": 5, "parallelism": 2, "template": template}});
-        let work = work(&list(&[job])).unwrap();
-        let waves: Vec<_> = work.jobs.iter().map(|job| (job.pods, job.arrives.as_secs() / 60)).collect();
-        assert_eq!(waves, [(2, 0), (2, 30), (1, 60)]);
-        assert!(work.notes.iter().any(|note| note.contains("follow in 2 waves")), "{:?}", work.notes);
-    }
-
-    #[test]
-    fn pods_that_run_or_wait_come_anew_and_what_shows_them_a_second_time_does_not() {
-        let owner = json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "owner", "uid": "u-1", "controller": true}]);
-        let template = pod(&json!({}), &json!({"restartPolicy": "Never"}), "");
-        let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "owner", "uid": "u-1"},
-            "spec": {"template": {"spec": template["spec"]}}});
-        let work = work(&list(&[
-            pod(
-                &json!({"name": "runs", "namespace": "team", "ownerReferences": owner}),
-                &json!({"nodeName": "n"}),
-                "Running",
-            ),
-            pod(&json!({"name": "waits"}), &json!({"activeDeadlineSeconds": 60}), "Pending"),
-            pod(&json!({"name": "done"}), &json!({}), "Succeeded"),
-            job,
-        ]))
-        .unwrap();
-        let jobs: Vec<_> = work
-            .jobs
-            .iter()
-            .map(|job| (job.name.as_str(), job.namespace.as_str(), job.pods, job.length))
-            .collect();
-        assert_eq!(jobs, [("runs", "team", 1, None), ("waits", "default", 1, Some(Duration::from_mins(1)))]);
-        assert!(work.jobs.iter().all(|job| job.spec["nodeName"].is_null()));
-        assert_eq!(work.objects.len(), 1, "the namespace `team`: {:?}", work.objects);
-    }
-
-    #[test]
-    fn a_replay_expands_controllers_to_their_pods() {
-        let template = json!({"metadata": {"labels": {"app": "a"}, "annotations": {RUNS_FOR: "90m"}},
-            "spec": {"containers": [{"name": "work", "image": "work"}]}});
-        let work = work(&list(&[
-            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
-            "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "a"}}, "template": template}}),
-        ]))
-        .unwrap();
-        let [job] = work.jobs.as_slice() else { panic!("{:?}", work.jobs) };
-        assert_eq!((job.pods, job.length), (3, Some(Duration::from_mins(90))));
-        assert_eq!(job.labels.get("app").map(String::as_str), Some("a"));
-    }
-
-    /// A ReplicaSet with two of four pods, and its Deployment, which wants five.
-    fn half_there() -> Vec<Value> {
-        let owner = |kind: &str, name: &str, uid: &str| json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid, "controller": true}]);
-        let spec = |replicas: u32| {
-            let template = json!({"metadata": {"labels": {"app": "a"}},
-                "spec": {"containers": [{"name": "work", "image": "work"}]}});
-            json!({"replicas": replicas, "selector": {"matchLabels": {"app": "a"}}, "template": template})
-        };
-        let of_set = owner("ReplicaSet", "web-5d4", "u-set");
-        let there = |name: &str| {
-            let meta = json!({"name": name, "uid": name, "ownerReferences": of_set});
-            pod(&meta, &json!({"nodeName": "n"}), "Running")
-        };
-        vec![
-            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "uid": "u-web"}, "spec": spec(5)}),
-            json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web-5d4", "uid": "u-set",
-                "ownerReferences": owner("Deployment", "web", "u-web")}, "spec": spec(4)}),
-            there("web-5d4-a"),
-            there("web-5d4-b"),
-        ]
-    }
-
-    fn pods_by_job(work: &Work) -> Vec<(&str, u32)> {
-        work.jobs.iter().map(|job| (job.name.as_str(), job.pods)).collect()
-    }
-
-    #[test]
-    fn controllers_of_a_replay_have_the_pods_that_they_lack_as_in_a_plan() {
-        let work = work(&list(&half_there())).unwrap();
-        let expected = [("web", 1), ("web-5d4", 2), ("web-5d4-a", 1), ("web-5d4-b", 1)];
-        assert_eq!(pods_by_job(&work), expected);
-        assert!(work.notes[0].starts_with("pods that start at the beginning: 5;"), "{:?}", work.notes);
-    }
-
-    #[test]
-    fn autoscalers_and_quotas_decide_in_a_replay_as_in_a_plan() {
-        let mut items = half_there();
-        items.push(json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "s"},
-            "spec": {"minReplicas": 1, "maxReplicas": 1,
-                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}}));
-        let scaled = work(&list(&items)).unwrap();
-        assert_eq!(pods_by_job(&scaled).len(), 1, "{:?}", pods_by_job(&scaled));
-        let mut items = half_there();
-        items.push(json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"},
-            "spec": {"hard": {"pods": "3"}}}));
-        let limited = work(&list(&items)).unwrap();
-        let pods: u32 = limited.jobs.iter().map(|job| job.pods).sum();
-        assert_eq!(pods, 3, "two that are there and one more: {:?}", limited.notes);
-    }
-
-    #[test]
-    fn a_length_that_is_none_is_told_with_object_and_field() {
-        let pod = pod(&json!({"name": "p", "annotations": {RUNS_FOR: "soon"}}), &json!({}), "Running");
-        let said = work(&list(&[pod])).unwrap_err();
-        assert!(
-            said.contains("cluster.yaml: Pod default/p: metadata.annotations[poolwright.dev/runs-for]: `soon` is not a duration"),
-            "{said}"
-        );
-    }
 }

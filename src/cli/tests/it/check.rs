@@ -1,6 +1,7 @@
 //! Tests of `poolwright check` with an API server that gives the answers of the test.
 
 use std::fs;
+use std::process::Command;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -147,4 +148,23 @@ fn a_field_of_a_stored_node_class_that_is_not_read_is_named() {
     let output = poolwright(&["check", "--kubeconfig", kubeconfig.to_str().expect("UTF-8")], "");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("spec.future: this version does not know the field, and ignores it"), "{said}");
+}
+
+#[test]
+fn a_flag_of_a_cloud_that_would_have_no_effect_is_refused_and_a_variable_is_not() {
+    let nowhere = ["--kubeconfig", "no-such-file"];
+    let run = |more: &[&str], variable: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_poolwright"));
+        let output = command.arg("check").args(nowhere).args(more).env("POOLWRIGHT_AWS_CLUSTER", variable);
+        let output = output.output().expect("it runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let flag = ["--aws-cluster", "blue"];
+    let (code, said) = run(&flag, "green");
+    assert_eq!(code, Some(2), "{said}");
+    let told =
+        "--aws-cluster: only used with --provider aws or --audit; add one of them, or remove --aws-cluster";
+    assert!(said.contains(told), "{said}");
+    assert!(!run(&[], "green").1.contains("only used with"), "the variable is that of a controller");
+    assert!(!run(&[&flag[..], &["--audit"]].concat(), "green").1.contains("only used with"));
 }

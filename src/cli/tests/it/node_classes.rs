@@ -162,6 +162,22 @@ fn a_class_with_a_mistake_is_refused_with_the_field_and_what_to_write() {
 }
 
 #[test]
+fn an_ubuntu_class_with_an_array_of_local_disks_is_refused_before_it_launches_a_node() {
+    let fields = "amiFamily: Ubuntu\n  instanceStorePolicy: RAID0";
+    let ubuntu = class("runners", fields).replace("{alias: al2023@latest}", "{id: ami-1}");
+    let why = "spec.instanceStorePolicy: the family Ubuntu does not support instanceStorePolicy; remove it";
+    for command in [&["plan", "-f", "-"][..], &["explain", "pod", "ci/build", "-f", "-"]] {
+        let output = poolwright(command, &format!("{ubuntu}{PODS}"));
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && text.contains(why), "{command:?}: {text}");
+    }
+    // A stored class sells nothing, as in the controller, and the pods say why.
+    let stored = ubuntu.replacen("{name: runners}", "{name: runners, uid: u-1, resourceVersion: '7'}", 1);
+    let explained = said(&["explain", "pod", "ci/build", "-f", "-"], &format!("{stored}{PODS}"));
+    assert!(explained.contains(why), "{explained}");
+}
+
+#[test]
 fn a_class_that_a_server_printed_counts_with_its_zones_and_is_not_refused_for_a_new_field() {
     let status = "newField: true
 status:
@@ -180,6 +196,27 @@ status:
     let notes = notes(&plan);
     assert!(notes.contains("spec.newField: this version does not know the field"), "{notes}");
     assert!(!notes.contains("only AWS knows"), "{notes}");
+}
+
+#[test]
+fn bare_metal_is_mentioned_once_and_only_if_a_pool_or_a_pod_asks_for_it() {
+    let by_family = class("runners", "").replace("[m6i]", "[g4dn]");
+    let told = |pools: &str, pods: &str| {
+        let notes = notes(&plan(&["-f", "-"], &format!("{pools}{pods}")));
+        (notes.matches("does not sell").count(), notes)
+    };
+    assert_eq!(told(&by_family, PODS).0, 0);
+    let family = "{key: poolwright.dev/instance-family, operator: In, values: [m6i]}";
+    let metal = "{key: node.kubernetes.io/instance-type, operator: In, values: [g4dn.xlarge, g4dn.metal]}";
+    let (count, notes) = told(&class("runners", "").replace(family, metal), PODS);
+    let why = "EC2NodeClass `runners`: it does not sell g4dn.metal, asked for by NodePool runners: it is bare metal: ";
+    assert!(count == 1 && notes.contains(why) && notes.contains("alsoInstanceTypes"), "{notes}");
+    let pods = PODS.replace(
+        "spec: {containers:",
+        "spec: {nodeSelector: {node.kubernetes.io/instance-type: g4dn.metal}, containers:",
+    );
+    let (count, notes) = told(&by_family, &pods);
+    assert!(count == 1 && notes.contains("g4dn.metal, asked for by Pod ci/build and 50 more: "), "{notes}");
 }
 
 #[test]

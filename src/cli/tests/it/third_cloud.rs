@@ -195,6 +195,15 @@ fn a_pool_of_a_cloud_that_the_build_lacks_buys_nothing_and_its_pods_say_why() {
 }
 
 #[test]
+fn a_simulation_ignores_node_classes_of_its_snapshot_also_those_of_a_cloud_that_the_build_lacks() {
+    let pools = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/manifests/pool.yaml");
+    let args = ["simulate", "--snapshot", "FILE", "--pools", pools, "--for", "1h", "-o", "json"];
+    let played = json_of(&without_aws(&args, &[OF_AWS, POD], "SOME_VARIABLE"));
+    let note = "ignored pools, node classes and claims of the snapshot: 1";
+    assert!(played["notes"].to_string().contains(note), "{played}");
+}
+
+#[test]
 fn a_build_without_a_cloud_has_neither_its_flags_nor_its_resource() {
     let crds = without_aws(&["crds"], &[], "SOME_VARIABLE");
     assert!(said(&crds).contains("kwoknodeclasses.poolwright.dev"), "{}", said(&crds));

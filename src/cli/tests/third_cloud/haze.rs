@@ -29,6 +29,7 @@ pub const REGISTRATION: Registration = Registration {
     node_class: NodeClass {
         kind: KIND,
         crd: HazeNodeClass::crd,
+        patterns: &[],
         conditions: &[SKY_READY],
         read,
         sells: sells_all,

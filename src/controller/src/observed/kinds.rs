@@ -351,7 +351,9 @@ watched! {
         need: Need::ToAdmit,
         read: |range: &k8s::LimitRange| {
             let checked = intake::Admission::default().add_limit_range(range);
-            checked.map(|()| range.clone()).map_err(|problem| format!("{}: {}", problem.path, problem.cause))
+            let told = |one: poolwright_api::FieldProblem| format!("{}: {}", one.path, one.cause);
+            let told = |all: Vec<_>| all.into_iter().map(told).collect::<Vec<_>>().join("; ");
+            checked.map(|()| range.clone()).map_err(told)
         },
         apply: |state, range| state.apply_limit_range(range),
         delete: |state, key| state.delete_limit_range(&key.namespaced()),

@@ -1,7 +1,7 @@
 //! One attempt at a plan: places pods, chooses preferences, packs, creates claims, and explains unplaced pods.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::StopSignal;
@@ -99,11 +99,14 @@ impl PlanContext<'_> {
             reason: *reason,
             message: by.sentence(&packed.limits, supply),
         }));
+        let limit_of = |(_, gang): &(&Pod, ObjectKey)| lessons.gangs_left_out.get(gang)?.limit_reached();
+        let limits_of_gangs: BTreeSet<u32> = of_gangs.iter().filter_map(limit_of).collect();
         unplaced.extend(of_gangs.into_iter().filter_map(|(pod, gang)| {
             let message = lessons.gangs_left_out.get(&gang)?.message(&packed.limits, supply);
             Some(UnplacedPod { pod: pod.key.clone(), reason: UnplacedReason::GangIncomplete, message })
         }));
-        let mut left = self.leave_over(supply, &assigned, &packed, &rooms, &mut unplaced);
+        let missing = self.groups.missing(self.snapshot, &plan);
+        let mut left = self.leave_over(supply, &assigned, &packed, (&rooms, &missing), &mut unplaced);
         let is_of_gang = |pod: &PodKey| self.snapshot.pods.get(pod).is_some_and(|pod| pod.group.is_some());
         let of_gangs = without_place.into_iter().filter(|(pod, ..)| is_of_gang(pod));
         left.of_gangs.extend(of_gangs.map(|(pod, _, by)| (pod, by)));
@@ -114,7 +117,7 @@ impl PlanContext<'_> {
         } else {
             Vec::new()
         };
-        let limits_reached = packed.limits_reached(supply);
+        let limits_reached = packed.limits_reached(&limits_of_gangs, supply);
         Attempt {
             plan,
             left,
@@ -254,7 +257,7 @@ impl PlanContext<'_> {
         supply: &'s offerings::Supply<'s>,
         assigned: &topology::Assigned<'s>,
         packed: &Packed<'s>,
-        rooms: &rooms::Rooms<'s>,
+        (rooms, missing): (&rooms::Rooms<'s>, &BTreeMap<ObjectKey, usize>),
         unplaced: &mut Vec<UnplacedPod>,
     ) -> LeftPods {
         let left_over = LeftOver {
@@ -274,6 +277,7 @@ impl PlanContext<'_> {
             outcome: &packed.outcome,
             assigned,
             rooms,
+            missing,
         };
         left_over.explain(unplaced)
     }
@@ -304,14 +308,18 @@ impl Packed<'_> {
         }
     }
 
-    /// Returns the reached limits by pool. Limits on all pools together are left out, because they are no condition of a single
-    /// pool.
-    fn limits_reached(&self, supply: &offerings::Supply<'_>) -> Vec<(PoolName, String)> {
+    /// Returns the reached limits by pool, with those that leave gangs out. Limits on all pools together are left out, because they
+    /// are no condition of a single pool.
+    fn limits_reached(
+        &self,
+        of_gangs: &BTreeSet<u32>,
+        supply: &offerings::Supply<'_>,
+    ) -> Vec<(PoolName, String)> {
         let of_pool = |limit: &u32| {
             let pool = self.limits.all[*limit as usize].pool?;
             Some((supply.pools[pool].pool.name.clone(), self.limits.sentence(*limit, supply, 0)))
         };
-        self.outcome.limits_reached.iter().filter_map(of_pool).collect()
+        self.outcome.limits_reached.iter().chain(of_gangs).filter_map(of_pool).collect()
     }
 }
 

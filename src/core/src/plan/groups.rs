@@ -31,6 +31,11 @@ impl IncompleteGang {
         let why = self.left.as_ref().map(|(pod, by)| format!("; pod {pod}: {}", by.sentence(limits, supply)));
         format!("{}{}", self.words, why.unwrap_or_default())
     }
+
+    /// Returns the limit that leaves the gang out, if one does.
+    pub fn limit_reached(&self) -> Option<u32> {
+        self.left.as_ref()?.1.reached()
+    }
 }
 
 /// The PodGroups of pods without a node, by key.
@@ -164,6 +169,20 @@ impl<'a> Groups<'a> {
         }
         found.sort_by_key(|(key, state, _)| (state.priority, Reverse(state.created), Reverse(*key)));
         found.into_iter().map(|(key, _, gang)| (key.clone(), gang)).collect()
+    }
+
+    /// Returns how many more pods of each PodGroup must have a place before any of them is placed. It is zero for a gang that a plan
+    /// gives enough places, and for a group whose pods are placed one by one.
+    pub fn missing(&self, snapshot: &Snapshot, plan: &Plan) -> BTreeMap<ObjectKey, usize> {
+        if self.by_key.is_empty() {
+            return BTreeMap::new();
+        }
+        let placed = placed(snapshot, plan);
+        let missing = |(key, state): (&ObjectKey, &GroupState<'_>)| {
+            let room = state.bound + placed.get(key).copied().unwrap_or_default();
+            (key.clone(), state.least().map_or(0, |least| least.saturating_sub(room)))
+        };
+        self.by_key.iter().map(missing).collect()
     }
 
     /// Removes the pods of these gangs from the demand, and returns them with their gang.

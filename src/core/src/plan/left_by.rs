@@ -22,6 +22,11 @@ impl LeftBy {
         Self { limit: None, words }
     }
 
+    /// Returns the limit that left the pod out, if one did.
+    pub fn reached(&self) -> Option<u32> {
+        self.limit.map(|(limit, _)| limit)
+    }
+
     /// Returns the sentence, with what the limits count now.
     pub fn sentence(&self, limits: &Limits, supply: &Supply<'_>) -> String {
         let of_limit = self.limit.map(|(limit, least)| limits.sentence(limit, supply, least));

@@ -93,6 +93,59 @@ fn a_limit_that_leaves_a_gang_out_counts_only_what_is_bought() {
 }
 
 #[test]
+fn a_limit_that_leaves_a_gang_out_is_a_finding_of_its_pool_as_for_single_pods() {
+    let reached = |most: u64, others: Vec<Pod>| {
+        let pods = members("train", 4).into_iter().chain(others);
+        let plan = planned(&with(with(nodes(most), [group("train", Some(4))]), pods));
+        plan.pools[&pool("gpu").name].limit_reached.clone()
+    };
+    assert_eq!(
+        reached(3, vec![]).as_deref(),
+        Some("limit nodes = 3 of pool `gpu` is too low for the pods of this plan; raise spec.limits")
+    );
+    let beside = reached(3, vec![pod("single", requests(3, 12, 1))]);
+    assert_eq!(
+        beside.as_deref(),
+        Some("limit nodes = 3 of pool `gpu` leaves too little (in use or on order: 1); raise spec.limits")
+    );
+    assert_eq!(reached(4, vec![]), None, "the gang has room");
+}
+
+/// Returns the messages for unplaced pods of this group, with cordoned nodes of these names that hold one member each.
+fn beside_cordoned(snapshot: Snapshot, of: PodGroup, count: usize, cordoned: &[&str]) -> Vec<String> {
+    let name = of.key.name.clone();
+    let nodes = cordoned.iter().map(|name| Node { cordoned: true, ..node(name, capacity(4, 16, 1)) });
+    let plan = planned(&with(with(with(snapshot, [of]), nodes), members(&name, count)));
+    plan.unplaced.into_iter().map(|left| left.message).collect()
+}
+
+const OFFER: &str = "; or run `kubectl uncordon n1`: that node has room for it";
+
+#[test]
+fn a_cordoned_node_is_offered_to_a_pod_of_a_basic_group_as_to_any_pod() {
+    let told = beside_cordoned(nodes(0), group("web", None), 2, &["n1"]);
+    assert!(told[0].ends_with(OFFER), "{told:?}");
+    assert!(!told[1].contains("uncordon"), "it has one GPU: {told:?}");
+}
+
+#[test]
+fn a_cordoned_node_is_offered_to_the_pods_beyond_those_that_start_together() {
+    let told = beside_cordoned(nodes(2), group("train", Some(2)), 3, &["n1"]);
+    let [third] = told.as_slice() else { panic!("{told:?}") };
+    assert!(third.starts_with("limit nodes = 2 of pool `gpu`") && third.ends_with(OFFER), "{third}");
+}
+
+#[test]
+fn cordoned_nodes_are_offered_to_a_gang_only_if_they_hold_all_that_start_together() {
+    let told = beside_cordoned(nodes(0), group("train", Some(2)), 2, &["n1", "n2"]);
+    let offer =
+        "; or run `kubectl uncordon n1 n2`: these nodes have room for 2 pods of its PodGroup default/train";
+    assert!(told.len() == 2 && told.iter().all(|told| told.ends_with(offer)), "{told:?}");
+    let told = beside_cordoned(nodes(0), group("train", Some(2)), 2, &["n1"]);
+    assert!(told.len() == 2 && !told.concat().contains("uncordon"), "{told:?}");
+}
+
+#[test]
 fn other_pods_use_the_capacity_that_a_gang_cannot_use() {
     let single = pod("single", requests(3, 12, 1));
     let snapshot =

@@ -11,7 +11,7 @@ use poolwright_catalog::{ResourceList, quantity};
 use poolwright_core::rules::requests::{InitContainer, effective};
 
 use super::resources::DefaultLimits;
-use crate::convert::resources;
+use crate::convert::readable;
 use crate::error::quantity_problem;
 
 type Quantities = BTreeMap<String, Quantity>;
@@ -42,10 +42,6 @@ struct Bound {
 }
 
 impl Bound {
-    fn read(path: &str, from: Option<&Quantities>) -> Result<Self, FieldProblem> {
-        Ok(Self { amounts: resources(path, from)?, written: from.cloned().unwrap_or_default() })
-    }
-
     /// Returns each resource with its amount, and how that is written.
     fn iter(&self) -> impl Iterator<Item = (&str, u64, &str)> {
         let all = self.written.iter();
@@ -54,69 +50,61 @@ impl Bound {
 }
 
 /// Reads a LimitRange, with the defaults of the API server: a limit is that of `max`, a request that of the limit, else of `min`.
-///
-/// Errors: a quantity that an API server would refuse and, in a LimitRange that none has stored, amounts that
-/// contradict each other.
-pub(super) fn read(name: &str, from: &k8s::LimitRange) -> Result<LimitRange, FieldProblem> {
+/// Also returns its problems: each quantity that an API server would refuse, which is left out, and, in a LimitRange that none has
+/// stored, amounts that contradict each other.
+pub(super) fn read(name: &str, from: &k8s::LimitRange) -> (LimitRange, Vec<FieldProblem>) {
     let is_new = super::is_new(&from.metadata);
-    let items = from.spec.iter().flat_map(|spec| &spec.limits).enumerate();
-    let items = items.map(|(at, item)| {
+    let (mut items, mut problems) = (Vec::new(), Vec::new());
+    for (at, item) in from.spec.iter().flat_map(|spec| &spec.limits).enumerate() {
         let path = |field: &str| format!("spec.limits[{at}].{field}");
         // Each amount is judged where it is written, because the defaults below copy it.
-        for (field, written) in [
-            ("max", item.max.as_ref()),
-            ("min", item.min.as_ref()),
-            ("default", item.default.as_ref()),
-            ("defaultRequest", item.default_request.as_ref()),
-        ] {
-            resources(&path(field), written)?;
-        }
-        let (mut limits, mut requests) = (Quantities::new(), Quantities::new());
+        let mut bound = |field: &str, written: Option<&Quantities>| {
+            let (amounts, wrong) = readable(&path(field), written);
+            problems.extend(wrong);
+            let mut written = written.cloned().unwrap_or_default();
+            written.retain(|name, text| quantity::amount(name, &text.0).is_ok());
+            Bound { amounts, written }
+        };
+        let (min, max) = (bound("min", item.min.as_ref()), bound("max", item.max.as_ref()));
+        let mut limits = bound("default", item.default.as_ref()).written;
+        let mut requests = bound("defaultRequest", item.default_request.as_ref()).written;
         if item.type_ == "Container" {
-            limits = item.default.clone().unwrap_or_default();
-            requests = item.default_request.clone().unwrap_or_default();
             let add = |to: &mut Quantities, from: &Quantities| {
                 for (name, amount) in from {
                     to.entry(name.clone()).or_insert_with(|| amount.clone());
                 }
             };
-            add(&mut limits, item.max.as_ref().unwrap_or(&Quantities::new()));
+            add(&mut limits, &max.written);
             add(&mut requests, &limits);
-            add(&mut requests, item.min.as_ref().unwrap_or(&Quantities::new()));
+            add(&mut requests, &min.written);
+        } else {
+            (limits, requests) = (Quantities::new(), Quantities::new());
         }
         if is_new {
-            check(path, item, &limits, &requests)?;
+            problems.extend(contradictions(path, [&min.written, &max.written, &limits, &requests]));
         }
         let mut ratio = BTreeMap::new();
         for (name, most) in item.max_limit_request_ratio.iter().flatten() {
-            let most = quantity::parse(&most.0).map_err(|error| {
-                quantity_problem(format!("{}{}", path("maxLimitRequestRatio"), key_segment(name)), &error)
-            })?;
-            ratio.insert(name.clone(), most.milli_ceil());
+            let at = || format!("{}{}", path("maxLimitRequestRatio"), key_segment(name));
+            match quantity::parse(&most.0) {
+                Ok(most) => {
+                    ratio.insert(name.clone(), most.milli_ceil());
+                }
+                Err(error) => problems.push(quantity_problem(at(), &error)),
+            }
         }
-        Ok(Item {
-            kind: item.type_.clone(),
-            limits,
-            requests,
-            min: Bound::read(&path("min"), item.min.as_ref())?,
-            max: Bound::read(&path("max"), item.max.as_ref())?,
-            ratio,
-        })
-    });
-    Ok(LimitRange { name: name.to_owned(), items: items.collect::<Result<_, FieldProblem>>()? })
+        items.push(Item { kind: item.type_.clone(), limits, requests, min, max, ratio });
+    }
+    (LimitRange { name: name.to_owned(), items }, problems)
 }
 
-/// Checks that the amounts of an entry do not contradict each other (`ValidateLimitRange` in Kubernetes).
+/// Returns where the amounts of an entry contradict each other (`ValidateLimitRange` in Kubernetes), once for each resource.
 /// `limits` and `requests` are the defaults of containers, filled in.
-fn check(
+fn contradictions(
     path: impl Fn(&str) -> String,
-    item: &k8s::LimitRangeItem,
-    limits: &Quantities,
-    requests: &Quantities,
-) -> Result<(), FieldProblem> {
-    let nothing = Quantities::new();
-    let min = item.min.as_ref().unwrap_or(&nothing);
-    let max = item.max.as_ref().unwrap_or(&nothing);
+    [min, max, limits, requests]: [&Quantities; 4],
+) -> Vec<FieldProblem> {
+    let (mut problems, mut told) = (Vec::new(), BTreeSet::new());
     // Each field, whether it must not be above or below the other, and the other field. Defaults that are
     // filled in contradict nothing unless the fields that they come from do, and these are compared first.
     let rules = [
@@ -136,8 +124,8 @@ fn check(
             } else {
                 (amount < most, "below", "raise")
             };
-            if is_wrong {
-                return Err(FieldProblem::new(
+            if is_wrong && told.insert(name) {
+                problems.push(FieldProblem::new(
                     format!("{}{}", path(field), key_segment(name)),
                     format!("`{written}` is {relation} `{other}` ({bound}), which an API server refuses"),
                     format!("{next} it, or change `{other}`"),
@@ -145,7 +133,7 @@ fn check(
             }
         }
     }
-    Ok(())
+    problems
 }
 
 impl LimitRange {
@@ -183,8 +171,8 @@ impl LimitRange {
         }
     }
 
-    /// Returns a problem for each reason to refuse a pod with this spec, whose defaults are filled in. Quantities that cannot be
-    /// read are not judged: the conversion of the pod names them.
+    /// Returns a problem for each reason to refuse a pod with this spec, whose defaults are filled in. Resources with a quantity that
+    /// cannot be read are not judged: the conversion of the pod names the quantity.
     pub fn refusals(&self, path: &str, spec: &PodSpec) -> Vec<FieldProblem> {
         let mut problems = Vec::new();
         for item in &self.items {
@@ -197,17 +185,11 @@ impl LimitRange {
                     for (list, containers) in lists {
                         for (at, container) in containers.into_iter().flatten().enumerate() {
                             let path = format!("{path}.{list}[{at}].resources");
-                            if let Ok(asked) = Asked::of(container) {
-                                problems.extend(self.judge(&path, item, "a container", &asked));
-                            }
+                            problems.extend(self.judge(&path, item, "a container", &Asked::of(container)));
                         }
                     }
                 }
-                "Pod" => {
-                    if let Ok(asked) = Asked::of_pod(spec) {
-                        problems.extend(self.judge(path, item, "a pod", &asked));
-                    }
-                }
+                "Pod" => problems.extend(self.judge(path, item, "a pod", &Asked::of_pod(spec))),
                 _ => {}
             }
         }
@@ -218,10 +200,11 @@ impl LimitRange {
     pub fn refusals_of_claim(&self, path: &str, claim: &k8s::PersistentVolumeClaim) -> Vec<FieldProblem> {
         let asked = claim.spec.as_ref().and_then(|spec| spec.resources.as_ref()?.requests.as_ref());
         let at = format!("{path}.resources.requests");
-        let Ok(requests) = resources(&at, asked) else { return Vec::new() };
+        let mut unread = BTreeSet::new();
+        let requests = amounts(asked, &mut unread);
         let items = self.items.iter().filter(|item| item.kind == "PersistentVolumeClaim");
         let limited = asked.into_iter().flatten().map(|(name, _)| name.clone()).collect();
-        let asked = Asked { limits: requests.clone(), limited, requests };
+        let asked = Asked { limits: requests.clone(), limited, requests, unread };
         items.flat_map(|item| self.judge(&at, item, "a PersistentVolumeClaim", &asked)).collect()
     }
 
@@ -231,13 +214,14 @@ impl LimitRange {
             let cause = format!("LimitRange `{}` refuses {who} with {cause} of {name}", self.name);
             problems.push(FieldProblem::new(path, cause, next));
         };
-        for (name, least, written) in item.min.iter() {
+        let is_read = |name: &str| !asked.unread.contains(name);
+        for (name, least, written) in item.min.iter().filter(|(name, ..)| is_read(name)) {
             if asked.requests.get(name) < least {
                 let cause = format!("less than {written}");
                 refuse(name, cause, "request more, or change the LimitRange");
             }
         }
-        for (name, most, written) in item.max.iter() {
+        for (name, most, written) in item.max.iter().filter(|(name, ..)| is_read(name)) {
             let (request, limit) = (asked.requests.get(name), asked.limits.get(name));
             if !asked.limited.contains(name) {
                 refuse(name, "no limit".to_owned(), "write a limit");
@@ -246,7 +230,7 @@ impl LimitRange {
                 refuse(name, cause, "request less, or change the LimitRange");
             }
         }
-        for (name, most) in &item.ratio {
+        for (name, most) in item.ratio.iter().filter(|(name, _)| is_read(name)) {
             let (request, limit) = (asked.requests.get(name), asked.limits.get(name));
             if request == 0 || limit == 0 {
                 let cause = "no request and limit".to_owned();
@@ -261,36 +245,44 @@ impl LimitRange {
 }
 
 /// The requests and limits of a container or pod.
+#[derive(Default)]
 struct Asked {
     requests: ResourceList,
     limits: ResourceList,
     /// The resources that have a limit, even one of zero.
     limited: BTreeSet<String>,
+    /// The resources with a quantity that cannot be read.
+    unread: BTreeSet<String>,
 }
 
 impl Asked {
-    fn of(container: &Container) -> Result<Self, FieldProblem> {
+    fn of(container: &Container) -> Self {
+        let mut asked = Self::default();
         let stated = container.resources.as_ref();
-        let limits = resources("", stated.and_then(|stated| stated.limits.as_ref()))?;
-        let mut requests = limits.clone();
-        for (name, amount) in resources("", stated.and_then(|stated| stated.requests.as_ref()))?.iter() {
-            requests.set(name.clone(), amount);
+        asked.limits = amounts(stated.and_then(|stated| stated.limits.as_ref()), &mut asked.unread);
+        asked.requests = asked.limits.clone();
+        let requests = amounts(stated.and_then(|stated| stated.requests.as_ref()), &mut asked.unread);
+        for (name, amount) in requests.iter() {
+            asked.requests.set(name.clone(), amount);
         }
         let limited = stated.and_then(|stated| stated.limits.as_ref()).into_iter().flatten();
-        Ok(Self { requests, limits, limited: limited.map(|(name, _)| name.clone()).collect() })
+        asked.limited = limited.map(|(name, _)| name.clone()).collect();
+        asked
     }
 
     /// Returns what the scheduler would count for the pod without its overhead, of requests and of limits.
-    fn of_pod(spec: &PodSpec) -> Result<Self, FieldProblem> {
-        let containers = spec.containers.iter().map(Self::of).collect::<Result<Vec<_>, _>>()?;
-        let init = spec.init_containers.iter().flatten().map(|container| {
-            Ok((container.restart_policy.as_deref() == Some("Always"), Self::of(container)?))
-        });
-        let init = init.collect::<Result<Vec<_>, FieldProblem>>()?;
+    fn of_pod(spec: &PodSpec) -> Self {
+        let containers: Vec<Self> = spec.containers.iter().map(Self::of).collect();
+        let init = spec.init_containers.iter().flatten();
+        let init: Vec<(bool, Self)> = init
+            .map(|container| (container.restart_policy.as_deref() == Some("Always"), Self::of(container)))
+            .collect();
         let whole = spec.resources.as_ref();
-        let of = |amounts: Option<&Quantities>| Some(resources("", amounts)).transpose();
-        let limits = of(whole.and_then(|whole| whole.limits.as_ref()))?;
-        let requests = of(whole.and_then(|whole| whole.requests.as_ref().or(whole.limits.as_ref())))?;
+        let all = || containers.iter().chain(init.iter().map(|(_, asked)| asked));
+        let mut unread: BTreeSet<String> = all().flat_map(|asked| &asked.unread).cloned().collect();
+        let limits = Some(amounts(whole.and_then(|whole| whole.limits.as_ref()), &mut unread));
+        let requests = whole.and_then(|whole| whole.requests.as_ref().or(whole.limits.as_ref()));
+        let requests = Some(amounts(requests, &mut unread));
         let sum = |pick: fn(&Self) -> &ResourceList, whole: Option<ResourceList>| {
             let containers: Vec<ResourceList> = containers.iter().map(|asked| pick(asked).clone()).collect();
             let init = init
@@ -298,13 +290,20 @@ impl Asked {
                 .map(|(sidecar, asked)| InitContainer { requests: pick(asked).clone(), sidecar: *sidecar });
             effective(&containers, &init.collect::<Vec<_>>(), &ResourceList::new(), whole.as_ref())
         };
-        let all = containers.iter().chain(init.iter().map(|(_, asked)| asked));
         let stated =
             whole.and_then(|whole| whole.limits.as_ref()).into_iter().flatten().map(|(name, _)| name);
-        Ok(Self {
+        Self {
             requests: sum(|asked| &asked.requests, requests),
             limits: sum(|asked| &asked.limits, limits),
-            limited: all.flat_map(|asked| &asked.limited).chain(stated).cloned().collect(),
-        })
+            limited: all().flat_map(|asked| &asked.limited).chain(stated).cloned().collect(),
+            unread,
+        }
     }
+}
+
+/// Returns the amounts that can be read. The names of the others go to `unread`.
+fn amounts(from: Option<&Quantities>, unread: &mut BTreeSet<String>) -> ResourceList {
+    let is_wrong = |(name, text): &(&String, &Quantity)| quantity::amount(name, &text.0).is_err();
+    unread.extend(from.into_iter().flatten().filter(is_wrong).map(|(name, _)| name.clone()));
+    readable("", from).0
 }

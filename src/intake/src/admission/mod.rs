@@ -23,8 +23,10 @@ use poolwright_core::DaemonSet;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::convert::readable;
 use crate::daemonset::daemonset;
 use crate::error::IntakeError;
+use crate::others;
 use crate::requests::fill_in_whole;
 use limit_range::LimitRange;
 use namespace::NamespaceDefaults;
@@ -52,8 +54,11 @@ impl Admission {
 
     /// Adds what a namespace adds to its pods. Returns a note if it adds something.
     ///
-    /// Errors: an annotation that admission cannot read.
-    pub(crate) fn add_namespace(&mut self, from: &k8s::Namespace) -> Result<Option<String>, FieldProblem> {
+    /// Errors: each annotation that admission cannot read.
+    pub(crate) fn add_namespace(
+        &mut self,
+        from: &k8s::Namespace,
+    ) -> Result<Option<String>, Vec<FieldProblem>> {
         let Some(defaults) = NamespaceDefaults::of(from)? else { return Ok(None) };
         let note = defaults.note();
         self.namespaces.insert(from.metadata.name.clone().unwrap_or_default(), defaults);
@@ -77,12 +82,24 @@ impl Admission {
 
     /// Adds a LimitRange.
     ///
-    /// Errors: a quantity or a contradiction between quantities that an API server would refuse.
-    pub fn add_limit_range(&mut self, range: &k8s::LimitRange) -> Result<(), FieldProblem> {
-        let name = range.metadata.name.clone().unwrap_or_default();
-        let namespace = namespace_of(range.metadata.namespace.as_deref());
-        self.limit_ranges.insert((namespace, name.clone()), limit_range::read(&name, range)?);
-        Ok(())
+    /// Errors: each quantity and each contradiction between quantities that an API server would refuse. Then it is not added.
+    pub fn add_limit_range(&mut self, range: &k8s::LimitRange) -> Result<(), Vec<FieldProblem>> {
+        let (key, (read, problems)) = read_limit_range(range);
+        if problems.is_empty() {
+            self.limit_ranges.insert(key, read);
+            return Ok(());
+        }
+        Err(problems)
+    }
+
+    /// Adds what can be read of a LimitRange, so that pods are judged by it, too. Errors: as [`Self::add_limit_range`].
+    pub(crate) fn add_readable_limit_range(
+        &mut self,
+        range: &k8s::LimitRange,
+    ) -> Result<(), Vec<FieldProblem>> {
+        let (key, (read, problems)) = read_limit_range(range);
+        self.limit_ranges.insert(key, read);
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
     /// Converts a DaemonSet with what admission adds to its pods. Its pods that the API server would refuse count too: that of
@@ -162,6 +179,8 @@ impl Admission {
             range.fill_in(spec, &mut defaults);
         }
         let mut problems = resources::check(path, spec, &defaults);
+        problems.extend(readable(&format!("{path}.overhead"), spec.overhead.as_ref()).1);
+        problems.extend(others::host_ports(path, spec).1);
         let mut notes = Vec::new();
         let mut keep = |result: Result<Option<String>, FieldProblem>| match result {
             Ok(note) => notes.extend(note),
@@ -214,6 +233,13 @@ impl Admission {
         let wanted = namespace_of(namespace);
         self.limit_ranges.iter().filter(move |((namespace, _), _)| *namespace == wanted)
     }
+}
+
+/// Reads a LimitRange: its namespace and name, what can be read of it, and its problems.
+fn read_limit_range(range: &k8s::LimitRange) -> ((String, String), (LimitRange, Vec<FieldProblem>)) {
+    let name = range.metadata.name.clone().unwrap_or_default();
+    let read = limit_range::read(&name, range);
+    ((namespace_of(range.metadata.namespace.as_deref()), name), read)
 }
 
 /// Returns whether no API server has stored an object: it then has neither a UID nor a version.

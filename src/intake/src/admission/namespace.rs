@@ -15,30 +15,34 @@ pub(super) struct NamespaceDefaults {
 }
 
 impl NamespaceDefaults {
-    /// Reads the annotations of a namespace; `None` if it adds nothing.
-    pub fn of(from: &k8s::Namespace) -> Result<Option<Self>, FieldProblem> {
+    /// Reads the annotations of a namespace; `None` if it adds nothing. Errors: all problems.
+    pub fn of(from: &k8s::Namespace) -> Result<Option<Self>, Vec<FieldProblem>> {
         let annotation = |key: &str| from.metadata.annotations.as_ref()?.get(key).map(|text| text.trim());
         let problem = |key: &str, cause: String, next: &str| {
             FieldProblem::new(format!("metadata.annotations[{key:?}]"), cause, next)
         };
-        let mut node_selector = BTreeMap::new();
+        let (mut node_selector, mut problems) = (BTreeMap::new(), Vec::new());
         let written = annotation(NODE_SELECTOR).unwrap_or_default();
         for term in written.split(',').map(str::trim).filter(|term| !term.is_empty()) {
-            let (key, value) = term.split_once('=').ok_or_else(|| {
-                problem(
-                    NODE_SELECTOR,
-                    format!("`{term}` has no `=`"),
-                    "write labels as `key=value,key=value`",
-                )
-            })?;
-            node_selector.insert(key.trim().to_owned(), value.trim_start_matches('=').trim().to_owned());
+            if let Some((key, value)) = term.split_once('=') {
+                let value = value.trim_start_matches('=').trim();
+                node_selector.insert(key.trim().to_owned(), value.to_owned());
+            } else {
+                let cause = format!("`{term}` has no `=`");
+                problems.push(problem(NODE_SELECTOR, cause, "write labels as `key=value,key=value`"));
+            }
         }
         let tolerations = match annotation(TOLERATIONS).filter(|text| !text.is_empty()) {
             None => Vec::new(),
-            Some(text) => serde_json::from_str(text).map_err(|error| {
-                problem(TOLERATIONS, format!("not a list of tolerations: {error}"), "write a list in JSON")
-            })?,
+            Some(text) => serde_json::from_str(text).unwrap_or_else(|error| {
+                let cause = format!("not a list of tolerations: {error}");
+                problems.push(problem(TOLERATIONS, cause, "write a list in JSON"));
+                Vec::new()
+            }),
         };
+        if !problems.is_empty() {
+            return Err(problems);
+        }
         let adds = !node_selector.is_empty() || !tolerations.is_empty();
         Ok(adds.then_some(Self { node_selector, tolerations }))
     }

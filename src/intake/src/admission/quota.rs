@@ -9,11 +9,11 @@ use poolwright_api::FieldProblem;
 use poolwright_core::QuotaScopes;
 
 use super::usage::Usage;
-use crate::error::{IntakeError, OfObject, object_name};
-use crate::quota::{Entry, LIMITS, REQUESTS, Reading, STORAGE_CLASS, entries, reading};
+use crate::error::Keep;
+use crate::quota::{Entry, LIMITS, REQUESTS, Reading, STORAGE_CLASS, entries, reading, written};
 use crate::quota_scope::{self, scopes};
 
-/// The quotas of the manifests, and how much of each is left.
+/// The quotas of the manifests, and how much of each is in use.
 #[derive(Default)]
 pub(crate) struct Quotas {
     all: Vec<Quota>,
@@ -33,11 +33,12 @@ impl Quota {
         self.namespace == usage.namespace && usage.is_in(&self.scopes)
     }
 
-    /// Returns the entry that does not allow the object, if there is one.
-    fn lacks(&self, usage: &Usage) -> Option<&str> {
+    /// Returns why the quota does not allow the object, if it does not.
+    fn lacks(&self, usage: &Usage) -> Option<OverQuota> {
         let mut entries = self.entries.iter();
-        let over = entries.find(|(name, entry)| usage.of_entry(name) > entry.left);
-        over.map(|(name, _)| name.as_str())
+        let (name, entry) = entries.find(|(name, entry)| usage.of_entry(name) > entry.left())?;
+        let (hard, used, asked) = (entry.hard, entry.used, usage.of_entry(name));
+        Some(OverQuota { quota: self.name.clone(), entry: name.clone(), hard, used, asked })
     }
 }
 
@@ -46,30 +47,39 @@ impl Quota {
 pub(crate) struct OverQuota {
     quota: String,
     entry: String,
+    hard: u64,
+    /// What is in use, with what earlier objects of the manifests take.
+    used: u64,
+    asked: u64,
 }
 
 impl fmt::Display for OverQuota {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ResourceQuota `{}` allows no more {}", self.quota, self.entry)
+        let Self { quota, entry, .. } = self;
+        let [hard, used, asked] = [self.hard, self.used, self.asked].map(|amount| written(entry, amount));
+        let are = if used == "1" { "is" } else { "are" };
+        write!(
+            f,
+            "ResourceQuota `{quota}` allows no more {entry}: it limits them to {hard}, {used} {are} in use, and this asks for {asked}"
+        )
     }
 }
 
 impl Quotas {
     /// Adds a quota. Returns notes about what is not read of it.
     ///
-    /// Errors: a quantity or, in a quota that no API server has stored, a scope that an API server would
-    /// refuse.
-    pub fn add(&mut self, from: &k8s::ResourceQuota) -> Result<Vec<String>, IntakeError> {
-        let mut entries = entries(from)?;
-        let mut notes = Vec::new();
+    /// Errors: each quantity and, in a quota that no API server has stored, each scope that an API server would refuse.
+    pub fn add(&mut self, from: &k8s::ResourceQuota) -> Result<Vec<String>, Vec<FieldProblem>> {
+        let (mut notes, mut problems) = (Vec::new(), Vec::new());
+        let entries = entries(from).keep(&mut problems);
         for (at, scope) in from.spec.iter().flat_map(quota_scope::unknown) {
             if super::is_new(&from.metadata) {
-                let meta = &from.metadata;
-                let name = object_name("ResourceQuota", meta.namespace.as_deref(), meta.name.as_deref());
-                return Err(quota_scope::problem(&at, scope).of(name));
+                problems.push(quota_scope::problem(&at, scope));
+            } else {
+                notes.push(format!("{at}: the scope `{scope}` is not known, so the quota counts no pods"));
             }
-            notes.push(format!("{at}: the scope `{scope}` is not known, so the quota counts no pods"));
         }
+        let Some(mut entries) = entries.filter(|_| problems.is_empty()) else { return Err(problems) };
         notes.extend(unread(entries.keys().map(String::as_str)));
         entries.retain(|key, _| reading(key) == Reading::Enforced);
         self.all.push(Quota {
@@ -102,23 +112,20 @@ impl Quotas {
     pub fn count(&mut self, stored: &Usage) {
         for quota in self.all.iter_mut().filter(|quota| quota.counts(stored)) {
             for (name, entry) in quota.entries.iter_mut().filter(|(_, entry)| !entry.is_counted) {
-                entry.left = entry.left.saturating_sub(stored.of_entry(name));
+                entry.used = entry.used.saturating_add(stored.of_entry(name));
             }
         }
     }
 
     /// Counts a new object, or says why it cannot be created.
     pub fn admit(&mut self, new: &Usage) -> Result<(), OverQuota> {
-        let over = self.all.iter().filter(|quota| quota.counts(new)).find_map(|quota| {
-            let entry = quota.lacks(new)?.to_owned();
-            Some(OverQuota { quota: quota.name.clone(), entry })
-        });
-        if let Some(over) = over {
+        let mut counting = self.all.iter().filter(|quota| quota.counts(new));
+        if let Some(over) = counting.find_map(|quota| quota.lacks(new)) {
             return Err(over);
         }
         for quota in self.all.iter_mut().filter(|quota| quota.counts(new)) {
             for (name, entry) in &mut quota.entries {
-                entry.left = entry.left.saturating_sub(new.of_entry(name));
+                entry.used = entry.used.saturating_add(new.of_entry(name));
             }
         }
         Ok(())

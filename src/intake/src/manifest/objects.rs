@@ -8,6 +8,7 @@ use poolwright_terms::GROUP;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
+use super::WrittenObject;
 use super::kinds::KINDS;
 use crate::error::{IntakeError, OfObject, object_name};
 
@@ -138,6 +139,14 @@ impl Object {
     /// that the caller, who knows the clouds, reports it.
     pub(super) fn is_node_class(&self) -> bool {
         group(&self.api_version) == GROUP && KINDS.iter().all(|(kind, ..)| *kind != self.kind)
+    }
+
+    /// Returns it as written, if it is of our own group and no API server has stored it.
+    pub(super) fn written(&self) -> Option<WrittenObject> {
+        let is_written = group(&self.api_version) == GROUP && !self.is_stored();
+        let object =
+            || WrittenObject { file: self.file.clone(), name: self.name(), object: self.value.clone() };
+        is_written.then(object)
     }
 
     pub(super) fn name(&self) -> String {

@@ -14,10 +14,10 @@ use crate::template::{Expansion, Made};
 use crate::volumes;
 
 impl Object {
-    /// Counts the object to the quotas that do not say what is in use, if an API server has it.
+    /// Counts an object that a cluster has to the quotas that do not say what is in use.
     pub(super) fn count_to_quotas(&self, shared: &mut Shared) {
         let namespace = self.namespace();
-        if self.is_new() || !self.is_namespaced() || !shared.quotas.count_stored_of(namespace) {
+        if !self.is_namespaced() || !shared.quotas.count_stored_of(namespace) {
             return;
         }
         let usage = match (group(&self.api_version), self.kind.as_str()) {

@@ -17,7 +17,7 @@ use super::kinds::KINDS;
 use super::objects::{Object, REVISION, group, meta};
 use super::{Manifest, NodeClassObject, RefusedPods};
 use crate::admission::{Admission, Quotas};
-use crate::error::{IntakeError, OfObject};
+use crate::error::{IntakeError, Keep, OfObject, add_untold};
 use crate::owned::Owned;
 use crate::pod_sets;
 use crate::workload::{self, Expansion, Making};
@@ -40,9 +40,8 @@ pub(super) struct Shared {
 
 impl Shared {
     pub fn new(objects: &[Object]) -> Self {
-        let is_runtime = |object: &&Object| {
-            group(&object.api_version) == "trainer.kubeflow.org" && object.kind.ends_with("TrainingRuntime")
-        };
+        let is_runtime =
+            |object: &&Object| pod_sets::train_job::is_runtime(group(&object.api_version), &object.kind);
         let runtimes = objects.iter().filter(is_runtime).map(|object| {
             let name = meta(&object.value, "name").unwrap_or_default();
             ((object.kind.clone(), name.to_owned()), object.value.clone())
@@ -85,35 +84,26 @@ fn default_class(objects: &[Object]) -> Option<String> {
 impl Object {
     /// Reads the object. Of an object that an API server has stored, the API server knows best: unknown fields become notes, and an
     /// object that cannot be read is left out with a note. Our own objects are always read strictly, because they limit what may
-    /// be bought.
+    /// be bought. Of an object with problems, the part that can be read serves to find more of them.
     pub(super) fn read_into(
         &self,
         manifest: &mut Manifest,
         shared: &mut Shared,
     ) -> Result<(), Vec<IntakeError>> {
-        let Err(mut errors) = self.read_strictly_into(manifest, shared) else { return Ok(()) };
-        let mut known = self.clone();
-        let unknown = errors.iter().filter(|error| error.cause == strict::UNKNOWN_FIELD);
-        let unknown: Vec<String> = unknown.map(|error| error.path.clone()).collect();
-        if !unknown.is_empty() {
-            for path in &unknown {
-                strict::remove(&mut known.value, path);
-            }
-            let others = known.read_strictly_into(manifest, shared).err().unwrap_or_default();
-            if self.is_strict() {
-                // A field that is missing may be the one that is misspelt.
-                let is_absence = |error: &IntakeError| {
-                    error.cause == "missing"
-                        || error.cause.starts_with("missing field")
-                        || error.cause.contains("at least one container")
-                };
-                errors.extend(others.into_iter().filter(|error| !is_absence(error)));
-            } else {
-                errors = others;
-            }
-        }
+        let Err(mut problems) = self.read_strictly_into(manifest, shared) else { return Ok(()) };
+        let of = |value: &Value| Self { value: value.clone(), ..self.clone() };
         if self.is_strict() {
-            return Err(errors);
+            let judge =
+                |rest: &Value| of(rest).read_strictly_into(manifest, shared).err().unwrap_or_default();
+            let all = strict::all_problems(&self.value, problems, judge);
+            return Err(all.into_iter().map(|problem| problem.of(self.name())).collect());
+        }
+        let unknown = problems.iter().filter(|problem| problem.cause == strict::UNKNOWN_FIELD);
+        let unknown: Vec<String> = unknown.map(|problem| problem.path.clone()).collect();
+        if !unknown.is_empty() {
+            let mut known = self.value.clone();
+            unknown.iter().for_each(|path| strict::remove(&mut known, path));
+            problems = of(&known).read_strictly_into(manifest, shared).err().unwrap_or_default();
         }
         let named = |note: &str| format!("{}: {note}", self.name());
         for path in &unknown {
@@ -121,11 +111,11 @@ impl Object {
                 .notes
                 .push(named(&format!("{path}: this version does not know the field, and ignores it")));
         }
-        for error in &errors {
-            let place = if error.path.is_empty() { String::new() } else { format!("{}: ", error.path) };
-            manifest.notes.push(named(&format!("{place}{}; the object is left out", error.cause)));
+        for problem in &problems {
+            let place = if problem.path.is_empty() { String::new() } else { format!("{}: ", problem.path) };
+            manifest.notes.push(named(&format!("{place}{}; the object is left out", problem.cause)));
         }
-        if !errors.is_empty() && (self.kind == "Pod" || self.makes_pods()) {
+        if !problems.is_empty() && (self.kind == "Pod" || self.makes_pods()) {
             manifest.unread.push(self.name());
         }
         Ok(())
@@ -140,10 +130,7 @@ impl Object {
         &self,
         manifest: &mut Manifest,
         shared: &mut Shared,
-    ) -> Result<(), Vec<IntakeError>> {
-        let name = |problems: Vec<FieldProblem>| {
-            problems.into_iter().map(|problem| problem.of(self.name())).collect()
-        };
+    ) -> Result<(), Vec<FieldProblem>> {
         let known = KINDS
             .iter()
             .find(|(kind, version, _)| *kind == self.kind && group(version) == group(&self.api_version));
@@ -156,7 +143,7 @@ impl Object {
             None => {
                 let refused = self.refusals();
                 if !refused.is_empty() {
-                    return Err(name(refused));
+                    return Err(refused);
                 }
                 if let Some(over) = self.over_quota(shared) {
                     manifest.notes.push(self.refused(&over, 0));
@@ -169,22 +156,22 @@ impl Object {
         };
         if version != self.api_version {
             let cause = format!("version `{}` of this kind is not read", self.api_version);
-            return Err(name(vec![FieldProblem::new("apiVersion", cause, format!("use `{version}`"))]));
+            return Err(vec![FieldProblem::new("apiVersion", cause, format!("use `{version}`"))]);
         }
-        if meta(&self.value, "name").is_none() && meta(&self.value, "generateName").is_none() {
-            return Err(name(vec![FieldProblem::new("metadata.name", "missing", "give the object a name")]));
+        let mut problems = Vec::new();
+        let mut nameless = Manifest::default();
+        let has_name = meta(&self.value, "name").or_else(|| meta(&self.value, "generateName")).is_some();
+        if !has_name {
+            problems.push(FieldProblem::new("metadata.name", "missing", "give the object a name"));
         }
-        let mut problems = self.convert_into(manifest, shared).err().unwrap_or_default();
+        let into = if has_name { &mut *manifest } else { &mut nameless };
+        self.convert_into(into, shared).keep(&mut problems);
         // Of an object with unknown fields, the rest is checked when it is read without them.
         if problems.iter().all(|problem| problem.cause != strict::UNKNOWN_FIELD) {
-            for refusal in self.refusals() {
-                if problems.iter().all(|known| known.path != refusal.path) {
-                    problems.push(refusal);
-                }
-            }
+            add_untold(self.refusals(), &mut problems);
         }
         if !problems.is_empty() {
-            return Err(name(problems));
+            return Err(problems);
         }
         manifest.notes.extend(self.doubts());
         Ok(())
@@ -240,14 +227,12 @@ impl Object {
             "Job" => workload::job(value, making)?,
             "JobSet" => workload::job_set(value, making)?,
             "Node" => {
-                manifest
-                    .nodes
-                    .push(node::convert(&read::<k8s::Node>(value)?).map_err(|problem| vec![problem])?);
+                manifest.nodes.push(node::convert(&read::<k8s::Node>(value)?)?);
                 return Ok(None);
             }
             "Namespace" => {
                 let namespace = read(value)?;
-                let note = shared.admission.add_namespace(&namespace).map_err(|problem| vec![problem])?;
+                let note = shared.admission.add_namespace(&namespace)?;
                 manifest.notes.extend(note.map(|note| format!("{}: {note}", self.name())));
                 let ignored = namespace::ignored_limits(&namespace);
                 manifest.notes.extend(ignored.map(|ignored| format!("{}: ignored {ignored}", self.name())));
@@ -257,26 +242,35 @@ impl Object {
             "DaemonSet" => {
                 let mut set: apps::v1::DaemonSet = read(value)?;
                 let namespace = set.metadata.namespace.clone();
+                let mut problems = Vec::new();
                 if let Some(spec) = set.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()) {
-                    let notes = admission.admit("spec.template.spec", namespace.as_deref(), spec)?;
+                    let admitted = admission.admit("spec.template.spec", namespace.as_deref(), spec);
+                    let notes = admitted.keep(&mut problems).unwrap_or_default();
                     manifest.notes.extend(notes.iter().map(|note| format!("{}: {note}", self.name())));
                 }
-                manifest.daemonsets.push(daemonset::convert(&set).map_err(|problem| vec![problem])?);
+                match daemonset::convert(&set) {
+                    Ok(set) if problems.is_empty() => manifest.daemonsets.push(set),
+                    set => {
+                        add_untold(set.err().into_iter().collect(), &mut problems);
+                        return Err(problems);
+                    }
+                }
                 return Ok(None);
             }
             "PersistentVolumeClaim" => {
                 let from = read(value)?;
+                let mut problems = Vec::new();
                 if !self.is_stored() {
-                    admission.check_claim("spec", meta(value, "namespace"), &from)?;
+                    admission.check_claim("spec", meta(value, "namespace"), &from).keep(&mut problems);
                 }
-                let mut claim = volumes::convert_claim(&from).map_err(|problem| vec![problem])?;
+                let claim = volumes::convert_claim(&from).keep(&mut problems);
+                let Some(mut claim) = claim.filter(|_| problems.is_empty()) else { return Err(problems) };
                 manifest.notes.extend(self.admit_claim(&mut claim, shared));
                 manifest.volume_claims.push(claim);
                 return Ok(None);
             }
             "PersistentVolume" => {
-                let volume = volumes::convert_volume(&read(value)?).map_err(|problem| vec![problem])?;
-                manifest.volumes.push(volume);
+                manifest.volumes.push(volumes::convert_volume(&read(value)?)?);
                 return Ok(None);
             }
             "StorageClass" => {
@@ -292,8 +286,7 @@ impl Object {
                 return Ok(None);
             }
             "PodDisruptionBudget" => {
-                let budget = budget::convert_budget(&read(value)?).map_err(|problem| vec![problem])?;
-                manifest.budgets.push(budget);
+                manifest.budgets.push(budget::convert_budget(&read(value)?)?);
                 return Ok(None);
             }
             "PodGroup" => {
@@ -318,15 +311,12 @@ impl Object {
                     status.used = Deserialize::deserialize(used).ok();
                 }
                 shared.admission.add_quota(&quota);
-                let notes = shared
-                    .quotas
-                    .add(&quota)
-                    .map_err(|error| vec![FieldProblem::new(error.path, error.cause, error.next_step)])?;
+                let notes = shared.quotas.add(&quota)?;
                 manifest.notes.extend(notes.iter().map(|note| format!("{}: {note}", self.name())));
                 return Ok(None);
             }
             "LimitRange" => {
-                shared.admission.add_limit_range(&read(value)?).map_err(|problem| vec![problem])?;
+                shared.admission.add_readable_limit_range(&read(value)?)?;
                 return Ok(None);
             }
             "NodePool" => {
@@ -334,13 +324,11 @@ impl Object {
                 manifest.pools.push(pool::checked(&pool)?);
                 if self.is_stored() {
                     manifest.stored_pools.push(pool);
-                } else {
-                    manifest.written_pools.push(value.clone());
                 }
                 return Ok(None);
             }
             "NodeClaim" => {
-                manifest.claims.push(claim::convert(&read(value)?).map_err(|problem| vec![problem])?);
+                manifest.claims.push(claim::convert(&read(value)?)?);
                 return Ok(None);
             }
             _ => {

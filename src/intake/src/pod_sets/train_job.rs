@@ -35,6 +35,13 @@ pub(crate) fn expand(object: &Value, runtime: &Value, making: Making<'_>) -> Exp
             return Err(one(problem));
         }
     }
+    let place =
+        |problem: FieldProblem| FieldProblem { path: format!("(runtime) {}", problem.path), ..problem };
+    job_set(&made(object, runtime), making).map_err(|found| found.into_iter().map(place).collect())
+}
+
+/// Returns the JobSet that a `TrainJob` makes from its runtime. It keeps the kind of the `TrainJob`, for messages.
+pub(crate) fn made(object: &Value, runtime: &Value) -> Value {
     let trainer = &object["spec"]["trainer"];
     let of_runtime = [&runtime["spec"]["mlPolicy"]["numNodes"], &trainer["numNodes"]];
     let nodes = of_runtime.into_iter().rfind(|number| !number.is_null());
@@ -58,9 +65,11 @@ pub(crate) fn expand(object: &Value, runtime: &Value, making: Making<'_>) -> Exp
             }
         }
     }
-    let set = json!({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": object["kind"],
-        "metadata": object["metadata"], "spec": spec});
-    let place =
-        |problem: FieldProblem| FieldProblem { path: format!("(runtime) {}", problem.path), ..problem };
-    job_set(&set, making).map_err(|found| found.into_iter().map(place).collect())
+    json!({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": object["kind"],
+        "metadata": object["metadata"], "spec": spec})
+}
+
+/// Returns whether an object is a runtime of a `TrainJob`.
+pub(crate) fn is_runtime(group: &str, kind: &str) -> bool {
+    group == "trainer.kubeflow.org" && kind.ends_with("TrainingRuntime")
 }

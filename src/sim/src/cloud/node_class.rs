@@ -17,6 +17,7 @@ pub const NODE_CLASS_KIND: &str = "SimNodeClass";
 pub const SIM_NODE_CLASS: NodeClass = NodeClass {
     kind: NodeClassKind { kind: NODE_CLASS_KIND, plural: "simnodeclasses" },
     crd: SimNodeClass::crd,
+    patterns: &[],
     conditions: &[],
     read: |object| strict::read::<SimNodeClass>(object).map(|_| NodeClassFacts::default()),
     sells: sells_all,

@@ -90,17 +90,21 @@ pub fn refusals(objects: &[Value], classes: &[NodeClass]) -> Vec<String> {
     objects.iter().filter_map(|object| server.create(object).err()).collect()
 }
 
-/// Returns the fields of an object that the API server refuses, each with the reason. The server looks at the name first, and only
-/// at the rest of an object with a good name, so the rest is shown to it under another name.
-pub fn refused_fields(object: &Value, classes: &[NodeClass]) -> Vec<(String, String)> {
+/// Returns the fields of each object that the API server refuses, each with the reason. The field is empty if it refuses the object
+/// as a whole. The server looks at the name first, and only at the rest of an object with a good name, so the rest is shown to it
+/// under another name.
+pub fn refused_fields(objects: &[&Value], classes: &[NodeClass]) -> Vec<Vec<(String, String)>> {
     let server = empty_server(classes);
-    let mut refused = server.refused_fields(object);
-    if refused.iter().any(|(field, _)| field == "metadata.name") {
-        let mut renamed = object.clone();
-        renamed["metadata"]["name"] = "renamed".into();
-        refused.extend(server.refused_fields(&renamed));
-    }
-    refused
+    let of = |(at, object): (usize, &&Value)| {
+        let mut refused = server.refused_fields(object);
+        if refused.iter().any(|(field, _)| field == "metadata.name") {
+            let mut renamed = (*object).clone();
+            renamed["metadata"]["name"] = format!("renamed-{at}").into();
+            refused.extend(server.refused_fields(&renamed));
+        }
+        refused
+    };
+    objects.iter().enumerate().map(of).collect()
 }
 
 fn empty_server(classes: &[NodeClass]) -> ApiServer {

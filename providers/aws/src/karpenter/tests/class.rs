@@ -62,6 +62,12 @@ fn families_without_user_data_are_problems_that_say_where_to_go() {
     assert!(said.contains("`Windows2022`"), "{said}");
     let said = problem(&of(&class(|spec| spec["amiFamily"] = json!("Ubuntu"))));
     assert!(said.contains("kubeadm") && !said.contains("does not support"), "{said}");
+    let with_raid = class(|spec| {
+        spec["amiFamily"] = json!("Ubuntu");
+        spec["instanceStorePolicy"] = json!("RAID0");
+    });
+    let said = problem(&of(&with_raid));
+    assert!(said.contains("kubeadm") && said.contains("it does not support instanceStorePolicy;"), "{said}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Cordoned nodes that would hold unplaced pods if somebody uncordoned them.
 
+use std::collections::BTreeSet;
+
 use poolwright_catalog::ResourceList;
 use poolwright_terms::Taint;
 use poolwright_terms::keys::CORDON_TAINT;
@@ -8,15 +10,18 @@ use crate::model::Snapshot;
 use crate::plan::pack::classes::PodClass;
 use crate::rules;
 use crate::rules::colocation::{Colocation, Present, join};
+use crate::rules::format::count;
 use crate::rules::gpus::GpuNeed;
 use crate::rules::pin::Pin;
 use crate::supply::rooms::{Room, Rooms};
 
 /// The cordoned nodes, with the room that pods which were told of them leave.
+#[derive(Clone)]
 pub(crate) struct CordonedNodes<'r> {
     all: Vec<CordonedNode<'r>>,
 }
 
+#[derive(Clone)]
 struct CordonedNode<'r> {
     name: &'r str,
     room: &'r Room<'r>,
@@ -54,6 +59,19 @@ impl<'r> CordonedNodes<'r> {
         }
         names
     }
+}
+
+/// Offers to uncordon a node that has room for a pod.
+pub(crate) fn for_pod(node: &str) -> String {
+    format!("; or run `kubectl uncordon {node}`: that node has room for it")
+}
+
+/// Offers to uncordon nodes that have room for this many pods of a gang.
+pub(crate) fn for_gang(nodes: &BTreeSet<&str>, pods: usize, gang: &str) -> String {
+    let (has, pods) =
+        (if nodes.len() == 1 { "that node has" } else { "these nodes have" }, count(pods, "pod"));
+    let nodes: Vec<&str> = nodes.iter().copied().collect();
+    format!("; or run `kubectl uncordon {}`: {has} room for {pods} of its {gang}", nodes.join(" "))
 }
 
 impl<'r> CordonedNode<'r> {

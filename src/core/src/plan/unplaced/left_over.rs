@@ -1,14 +1,14 @@
 //! Pods that packing leaves unplaced: explains them, and finds the pods that may fit elsewhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::plan::{UnplacedPod, UnplacedReason};
-use crate::model::{Pod, PodKey, RequestOrigin};
+use crate::model::{ObjectKey, Pod, PodKey, RequestOrigin};
 use crate::plan::left_by::LeftBy;
 use crate::plan::pack::{classes, solves};
 use crate::plan::place::topology;
 use crate::plan::unplaced;
-use crate::plan::unplaced::cordoned::CordonedNodes;
+use crate::plan::unplaced::cordoned::{self, CordonedNodes};
 use crate::plan::unplaced::few_nodes::too_few_nodes;
 use crate::rules;
 use crate::rules::pin::Pin;
@@ -21,6 +21,8 @@ pub(crate) struct LeftOver<'s, 'a> {
     pub outcome: &'s solves::Packing<'a>,
     pub assigned: &'s topology::Assigned<'a>,
     pub rooms: &'s rooms::Rooms<'a>,
+    /// How many more pods of each PodGroup must have a place before any of them is placed.
+    pub missing: &'s BTreeMap<ObjectKey, usize>,
 }
 
 /// What later attempts learn from pods that packing left out.
@@ -32,6 +34,9 @@ pub(crate) struct LeftPods {
     pub of_gangs: BTreeMap<PodKey, LeftBy>,
 }
 
+/// A pod of a gang that starts only with others, and what decides about its node.
+type Member<'s, 'a> = (&'s PodKey, &'s classes::PodClass<'a>, &'s Pin);
+
 /// A reason, and its sentence.
 type Told = (UnplacedReason, LeftBy, String);
 
@@ -40,6 +45,7 @@ impl LeftOver<'_, '_> {
     pub fn explain(&self, unplaced: &mut Vec<UnplacedPod>) -> LeftPods {
         let mut found = LeftPods::default();
         let mut cordoned = CordonedNodes::new(self.inputs.snapshot, self.rooms);
+        let mut gangs: BTreeMap<ObjectKey, Vec<Member<'_, '_>>> = BTreeMap::new();
         for (index, class) in self.classes.classes.iter().enumerate() {
             let Some(left) = self.outcome.left.get(index).filter(|left| !left.is_empty()) else { continue };
             let limit = self.outcome.limit[index];
@@ -51,7 +57,7 @@ impl LeftOver<'_, '_> {
             let may_go_elsewhere = self.may_go_elsewhere(class, left, limit);
             let is_bundle = !class.with.is_empty();
             // Room for one of its pods does not help a gang.
-            let alone = left.iter().filter(|pod| pod.group.is_none()).count();
+            let alone = left.iter().filter(|pod| self.is_placed_alone(pod)).count();
             let most = if is_bundle { alone.min(1) } else { alone };
             let nodes = cordoned.take(class, pin, self.inputs.colocation, most);
             let mut next_node = 0;
@@ -64,9 +70,14 @@ impl LeftOver<'_, '_> {
                 let mut message = words.clone();
                 if pod.group.is_some() {
                     found.of_gangs.insert(pod.key.clone(), left_by.clone());
-                } else {
-                    message.push_str(&nodes.get(next_node).map_or_else(String::new, |node| uncordon(node)));
+                }
+                if self.is_placed_alone(pod) {
+                    let node = nodes.get(next_node);
+                    message.push_str(&node.map_or_else(String::new, |node| cordoned::for_pod(node)));
                     next_node += usize::from(!is_bundle);
+                } else if let Some(gang) = pod.group_key().filter(|_| !is_bundle) {
+                    let pin = self.assigned.pin(&pod.key);
+                    gangs.entry(gang).or_default().push((&pod.key, class, pin));
                 }
                 unplaced.push(UnplacedPod { pod: pod.key.clone(), reason: *reason, message });
                 let pin = self.assigned.pin(&pod.key);
@@ -75,7 +86,41 @@ impl LeftOver<'_, '_> {
                 }
             }
         }
+        for (gang, pods) in gangs {
+            let Some(offer) = self.offer(&gang, &pods, &mut cordoned) else { continue };
+            let pods: BTreeSet<&PodKey> = pods.iter().map(|(pod, ..)| *pod).collect();
+            for left in unplaced.iter_mut().filter(|left| pods.contains(&left.pod)) {
+                left.message.push_str(&offer);
+            }
+        }
         found
+    }
+
+    /// Returns whether a pod is placed by itself: it is of no gang, or of one that has places for the pods that start together.
+    fn is_placed_alone(&self, pod: &Pod) -> bool {
+        pod.group_key().is_none_or(|gang| self.missing.get(&gang) == Some(&0))
+    }
+
+    /// Offers to uncordon the nodes that have room for as many pods of a gang as it lacks; `None` if they have too little.
+    fn offer(
+        &self,
+        gang: &ObjectKey,
+        pods: &[Member<'_, '_>],
+        cordoned: &mut CordonedNodes<'_>,
+    ) -> Option<String> {
+        let missing = *self.missing.get(gang)?;
+        let group = self.inputs.snapshot.pod_groups.get(gang)?;
+        let (mut left, mut nodes, mut found) = (cordoned.clone(), BTreeSet::new(), 0);
+        for (_, class, pin) in pods {
+            let taken = left.take(class, pin, self.inputs.colocation, 1);
+            found += taken.len();
+            nodes.extend(taken);
+            if found == missing {
+                *cordoned = left;
+                return Some(cordoned::for_gang(&nodes, missing, &group.name()));
+            }
+        }
+        None
     }
 
     /// Returns the reason why pods of a class are left out. `kept` describes a node that only rules about other pods keep them off,
@@ -117,9 +162,4 @@ impl LeftOver<'_, '_> {
         left.iter().any(|pod| !self.assigned.pin(&pod.key).is_empty())
             && (limit.is_none_or(elsewhere) || has_room())
     }
-}
-
-/// Offers to uncordon a node that has room for a pod.
-fn uncordon(node: &str) -> String {
-    format!("; or run `kubectl uncordon {node}`: that node has room for it")
 }

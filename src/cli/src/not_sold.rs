@@ -1,0 +1,229 @@
+//! Instance types that a pool or a pod asks for by name, but that no node class sells by default, such as bare metal.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use poolwright_catalog::{Catalogue, InstanceType, InstanceTypeName};
+use poolwright_core::{Operator, Pod, PodKey, Pool, PoolName, Requirement};
+use poolwright_terms::NodeClassRef;
+use poolwright_terms::labels::{INSTANCE_FAMILY, INSTANCE_TYPE};
+
+/// The types of a catalogue that each class does not sell by default, with the reason and how to allow it.
+pub type LeftOut = BTreeMap<NodeClassRef, BTreeMap<InstanceTypeName, String>>;
+
+/// The most types and families that one note names.
+const NAMED: usize = 3;
+
+/// What a class sells of a catalogue, and what it leaves out.
+pub struct Range<'a> {
+    /// The class.
+    pub class: &'a NodeClassRef,
+    /// What it sells.
+    pub sold: &'a Catalogue,
+    /// What it leaves out.
+    pub left_out: Option<&'a BTreeMap<InstanceTypeName, String>>,
+}
+
+/// Something that is asked for: a label's key and value.
+type Asked<'a> = (&'a str, &'a str);
+
+/// A pool or a pod that asks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Asker<'a> {
+    Pool(&'a PoolName),
+    Pod(&'a PodKey),
+}
+
+/// What is told of one class.
+#[derive(Default)]
+struct Told<'a> {
+    what: Vec<&'a str>,
+    /// The reason of the first.
+    why: &'a str,
+    who: BTreeSet<Asker<'a>>,
+}
+
+/// Says of each class what it does not sell although a pool of this class, or a pod, asks for it. `catalogue` has all types.
+pub fn notes<'a>(
+    ranges: &[Range<'_>],
+    catalogue: &Catalogue,
+    pools: impl Iterator<Item = &'a Pool>,
+    pods: impl Iterator<Item = &'a Pod>,
+) -> Vec<String> {
+    // A pool buys with its class, a pod with any.
+    let mut asks: BTreeMap<(Option<&NodeClassRef>, Asked<'_>), BTreeSet<Asker<'_>>> = BTreeMap::new();
+    for pool in pools {
+        for asked in pool.requirements.iter().flat_map(asked) {
+            asks.entry((Some(&pool.node_class), asked)).or_default().insert(Asker::Pool(&pool.name));
+        }
+    }
+    for pod in pods {
+        let selected = pod.spec.node_selector.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let terms = pod.spec.node_affinity.iter().flatten();
+        let in_terms = terms.flat_map(|term| &term.requirements).flat_map(asked);
+        for asked in selected.filter(|(key, _)| is_of_types(key)).chain(in_terms) {
+            asks.entry((None, asked)).or_default().insert(Asker::Pod(&pod.key));
+        }
+    }
+    let mut told: BTreeMap<&NodeClassRef, Told<'_>> = BTreeMap::new();
+    for ((class, asked), askers) in asks {
+        let mut able = ranges.iter().filter(|range| class.is_none_or(|class| range.class == class));
+        if able.clone().any(|range| range.sells(asked)) {
+            continue;
+        }
+        let found = able.find_map(|range| Some((range.class, range.why_not(asked, catalogue)?)));
+        let Some((class, why)) = found else { continue };
+        let told = told.entry(class).or_default();
+        if told.what.is_empty() {
+            told.why = why;
+        }
+        if !told.what.contains(&asked.1) {
+            told.what.push(asked.1);
+        }
+        told.who.extend(askers);
+    }
+    told.into_iter().map(|(class, told)| format!("{class}: {}", told.text())).collect()
+}
+
+/// Returns the types and families that a requirement names.
+fn asked(requirement: &Requirement) -> impl Iterator<Item = Asked<'_>> {
+    let key = requirement.key.as_str();
+    let values = match &requirement.operator {
+        Operator::In(values) if is_of_types(key) => Some(values),
+        _ => None,
+    };
+    values.into_iter().flatten().map(move |value| (key, value.as_str()))
+}
+
+fn is_of_types(key: &str) -> bool {
+    [INSTANCE_TYPE, INSTANCE_FAMILY].contains(&key)
+}
+
+/// Returns whether a type is what is asked for, or one of its family.
+fn is_meant(kind: &InstanceType, (key, value): Asked<'_>) -> bool {
+    let own = if key == INSTANCE_TYPE { kind.name.as_str() } else { kind.family() };
+    own == value
+}
+
+impl<'a> Range<'a> {
+    fn sells(&self, asked: Asked<'_>) -> bool {
+        self.sold.types().values().any(|kind| is_meant(kind, asked))
+    }
+
+    /// Returns why the class leaves out what is asked for; `None` if it does not.
+    fn why_not(&self, asked: Asked<'_>, catalogue: &Catalogue) -> Option<&'a str> {
+        let kind = |name: &InstanceTypeName| catalogue.types().get(name);
+        let left_out = self.left_out?;
+        let found = left_out.iter().find(|(name, _)| kind(name).is_some_and(|kind| is_meant(kind, asked)));
+        found.map(|(_, why)| why.as_str())
+    }
+}
+
+impl fmt::Display for Asker<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pool(name) => write!(f, "NodePool {name}"),
+            Self::Pod(key) => write!(f, "Pod {key}"),
+        }
+    }
+}
+
+impl Told<'_> {
+    fn text(&self) -> String {
+        let mut what = self.what[..self.what.len().min(NAMED)].join(", ");
+        if self.what.len() > NAMED {
+            what = format!("{what} and {} more", self.what.len() - NAMED);
+        }
+        let mut who = self.who.first().map(ToString::to_string).unwrap_or_default();
+        if self.who.len() > 1 {
+            who = format!("{who} and {} more", self.who.len() - 1);
+        }
+        let why = match self.what[..] {
+            [_] => self.why.to_owned(),
+            _ => format!("{}: {}", self.what[0], self.why),
+        };
+        format!("it does not sell {what}, asked for by {who}: {why}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use poolwright_intake::manifest;
+
+    use super::*;
+
+    const CATALOGUE: &str = "instance_type,provider,arch,allocatable_cpu_milli,allocatable_memory_mib,allocatable_pods,gpu_model,gpu_count,\
+         gpu_memory_mib_each,on_demand_usd_per_hour\nm6i.large,aws,amd64,1930,6903,35,,0,,0.1\n\
+         m6i.metal,aws,amd64,1930,6903,35,,0,,0.1\nt3.large,aws,amd64,1930,6903,35,,0,,0.1\n";
+
+    fn pool(name: &str, key: &str, values: &str) -> String {
+        format!(
+            "apiVersion: poolwright.dev/v1alpha1\nkind: NodePool\nmetadata: {{name: {name}}}\nspec: {{template: {{spec: {{nodeClassRef: \
+             {{group: poolwright.dev, kind: KwokNodeClass, name: a}}, requirements: [{{key: {key}, operator: In, values: [{values}]}}]}}}}}}\n---\n"
+        )
+    }
+
+    fn pod(name: &str, selector: &str) -> String {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{nodeSelector: {{{selector}}}, containers: [{{name: c, image: x}}]}}\n---\n"
+        )
+    }
+
+    /// The notes if class `a` sells only `m6i.large`, and class `b` also sells these types.
+    fn told(objects: &str, of_b: &[&str]) -> Vec<String> {
+        let manifest = manifest::parse("f", objects).expect("good manifests");
+        let all = poolwright_catalog::read_csv(&[("own.csv", CATALOGUE)]).expect("a catalogue");
+        let only = |names: &[&str]| all.filtered(|kind, _| names.contains(&kind.name.as_str()));
+        let (of_a, of_b) = (only(&["m6i.large"]), only(of_b));
+        let why = |name: &str| (InstanceTypeName::from(name), format!("{name} is special"));
+        let left_out = BTreeMap::from([why("m6i.metal"), why("t3.large")]);
+        let class = |name: &str| NodeClassRef {
+            group: "poolwright.dev".to_owned(),
+            kind: "KwokNodeClass".to_owned(),
+            name: name.to_owned(),
+        };
+        let (a, b) = (class("a"), class("b"));
+        let ranges = [
+            Range { class: &a, sold: &of_a, left_out: Some(&left_out) },
+            Range { class: &b, sold: &of_b, left_out: None },
+        ];
+        notes(&ranges, &all, manifest.pools.iter(), manifest.pods.iter())
+    }
+
+    const TYPE: &str = "node.kubernetes.io/instance-type";
+    const FAMILY: &str = "poolwright.dev/instance-family";
+
+    #[test]
+    fn a_type_that_nobody_asks_for_by_name_is_not_mentioned() {
+        let by_family = pool("p", FAMILY, "m6i");
+        assert_eq!(told(&(by_family + &pod("w", "")), &[]), [""; 0], "the family has a type that is sold");
+        assert_eq!(told(&pool("p", TYPE, "m6i.large, x9.huge"), &[]), [""; 0]);
+    }
+
+    #[test]
+    fn what_a_pool_or_a_pod_asks_for_by_name_is_told_once_with_the_reason() {
+        assert_eq!(
+            told(&pool("p", TYPE, "m6i.metal"), &[]),
+            ["KwokNodeClass `a`: it does not sell m6i.metal, asked for by NodePool p: m6i.metal is special"]
+        );
+        let pods: String = (0..3).map(|at| pod(&format!("w{at}"), &format!("{FAMILY}: t3"))).collect();
+        assert_eq!(
+            told(&pods, &[]),
+            [
+                "KwokNodeClass `a`: it does not sell t3, asked for by Pod default/w0 and 2 more: t3.large is special"
+            ]
+        );
+        assert_eq!(
+            told(&(pool("p", TYPE, "m6i.metal, t3.large") + &pods), &[]).len(),
+            1,
+            "one note for each class"
+        );
+    }
+
+    #[test]
+    fn what_another_class_sells_is_told_to_pools_of_this_class_and_not_to_pods() {
+        let metal = ["m6i.metal"];
+        assert_eq!(told(&pod("w", &format!("{TYPE}: m6i.metal")), &metal), [""; 0]);
+        assert_eq!(told(&pool("p", TYPE, "m6i.metal"), &metal).len(), 1);
+    }
+}

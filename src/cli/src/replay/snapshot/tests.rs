@@ -1,0 +1,173 @@
+//! Tests of reading workloads from manifests of a cluster.
+
+use super::*;
+
+fn work(text: &str) -> Result<Work, String> {
+    let source = Source { name: "cluster.yaml".to_owned(), text: text.to_owned() };
+    of_sources(&[source]).map_err(|problems| problems.to_string())
+}
+
+fn pod(meta: &Value, spec: &Value, phase: &str) -> Value {
+    let mut spec = spec.clone();
+    spec["containers"] = json!([{"name": "work", "image": "work"}]);
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": {"phase": phase}})
+}
+
+fn list(items: &[Value]) -> String {
+    json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
+}
+
+#[test]
+fn completions_of_a_job_beyond_its_parallelism_come_in_waves() {
+    let template = json!({"metadata": {"annotations": {RUNS_FOR: "30m"}},
+        "spec": {"containers": [{"name": "work", "image": "work"}], "restartPolicy": "Never"}});
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "six", "namespace": "ml"},
+        "spec": {"completions": 5, "parallelism": 2, "template": template}});
+    let work = work(&list(&[job])).unwrap();
+    let waves: Vec<_> = work.jobs.iter().map(|job| (job.pods, job.arrives.as_secs() / 60)).collect();
+    assert_eq!(waves, [(2, 0), (2, 30), (1, 60)]);
+    assert!(work.notes.iter().any(|note| note.contains("follow in 2 waves")), "{:?}", work.notes);
+}
+
+#[test]
+fn pods_that_run_or_wait_come_anew_and_what_shows_them_a_second_time_does_not() {
+    let owner =
+        json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "owner", "uid": "u-1", "controller": true}]);
+    let template = pod(&json!({}), &json!({"restartPolicy": "Never"}), "");
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "owner", "uid": "u-1"},
+        "spec": {"template": {"spec": template["spec"]}}});
+    let work = work(&list(&[
+        pod(
+            &json!({"name": "runs", "namespace": "team", "ownerReferences": owner}),
+            &json!({"nodeName": "n"}),
+            "Running",
+        ),
+        pod(&json!({"name": "waits"}), &json!({"activeDeadlineSeconds": 60}), "Pending"),
+        pod(&json!({"name": "done"}), &json!({}), "Succeeded"),
+        job,
+    ]))
+    .unwrap();
+    let jobs: Vec<_> = work
+        .jobs
+        .iter()
+        .map(|job| (job.name.as_str(), job.namespace.as_str(), job.pods, job.length))
+        .collect();
+    assert_eq!(jobs, [("runs", "team", 1, None), ("waits", "default", 1, Some(Duration::from_mins(1)))]);
+    assert!(work.jobs.iter().all(|job| job.spec["nodeName"].is_null()));
+    assert_eq!(work.objects.len(), 1, "the namespace `team`: {:?}", work.objects);
+}
+
+#[test]
+fn a_replay_expands_controllers_to_their_pods() {
+    let template = json!({"metadata": {"labels": {"app": "a"}, "annotations": {RUNS_FOR: "90m"}},
+        "spec": {"containers": [{"name": "work", "image": "work"}]}});
+    let work =
+        work(&list(&[json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+        "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "a"}}, "template": template}})]))
+        .unwrap();
+    let [job] = work.jobs.as_slice() else { panic!("{:?}", work.jobs) };
+    assert_eq!((job.pods, job.length), (3, Some(Duration::from_mins(90))));
+    assert_eq!(job.labels.get("app").map(String::as_str), Some("a"));
+}
+
+/// A ReplicaSet with two of four pods, and its Deployment, which wants five.
+fn half_there() -> Vec<Value> {
+    let owner = |kind: &str, name: &str, uid: &str| json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid, "controller": true}]);
+    let spec = |replicas: u32| {
+        let template = json!({"metadata": {"labels": {"app": "a"}},
+            "spec": {"containers": [{"name": "work", "image": "work"}]}});
+        json!({"replicas": replicas, "selector": {"matchLabels": {"app": "a"}}, "template": template})
+    };
+    let of_set = owner("ReplicaSet", "web-5d4", "u-set");
+    let there = |name: &str| {
+        let meta = json!({"name": name, "uid": name, "ownerReferences": of_set});
+        pod(&meta, &json!({"nodeName": "n"}), "Running")
+    };
+    vec![
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "uid": "u-web"}, "spec": spec(5)}),
+        json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web-5d4", "uid": "u-set",
+            "ownerReferences": owner("Deployment", "web", "u-web")}, "spec": spec(4)}),
+        there("web-5d4-a"),
+        there("web-5d4-b"),
+    ]
+}
+
+fn pods_by_job(work: &Work) -> Vec<(&str, u32)> {
+    work.jobs.iter().map(|job| (job.name.as_str(), job.pods)).collect()
+}
+
+#[test]
+fn controllers_of_a_replay_have_the_pods_that_they_lack_as_in_a_plan() {
+    let work = work(&list(&half_there())).unwrap();
+    let expected = [("web", 1), ("web-5d4", 2), ("web-5d4-a", 1), ("web-5d4-b", 1)];
+    assert_eq!(pods_by_job(&work), expected);
+    assert!(work.notes[0].starts_with("pods that start at the beginning: 5;"), "{:?}", work.notes);
+}
+
+#[test]
+fn autoscalers_and_quotas_decide_in_a_replay_as_in_a_plan() {
+    let mut items = half_there();
+    items.push(
+        json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "s"},
+        "spec": {"minReplicas": 1, "maxReplicas": 1,
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}}),
+    );
+    let scaled = work(&list(&items)).unwrap();
+    assert_eq!(pods_by_job(&scaled).len(), 1, "{:?}", pods_by_job(&scaled));
+    let mut items = half_there();
+    items.push(json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"},
+        "spec": {"hard": {"pods": "3"}}}));
+    let limited = work(&list(&items)).unwrap();
+    let pods: u32 = limited.jobs.iter().map(|job| job.pods).sum();
+    assert_eq!(pods, 3, "two that are there and one more: {:?}", limited.notes);
+}
+
+#[test]
+fn a_length_that_is_none_is_told_with_object_and_field() {
+    let pod = pod(&json!({"name": "p", "annotations": {RUNS_FOR: "soon"}}), &json!({}), "Running");
+    let said = work(&list(&[pod])).unwrap_err();
+    assert!(
+        said.contains("cluster.yaml: Pod default/p: metadata.annotations[poolwright.dev/runs-for]: `soon` is not a duration"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_pods_of_a_train_job_are_played_if_its_runtime_is_there() {
+    let version = "trainer.kubeflow.org/v1alpha1";
+    let template = json!({"spec": {"containers": [{"name": "node", "image": "x"}]}});
+    let node = json!({"name": "node", "template": {"spec": {"template": template}}});
+    let runtime = json!({"apiVersion": version, "kind": "ClusterTrainingRuntime", "metadata": {"name": "torch"},
+        "spec": {"mlPolicy": {"numNodes": 1}, "template": {"spec": {"replicatedJobs": [node]}}}});
+    let resources = json!({"limits": {"nvidia.com/gpu": 8}});
+    let job = json!({"apiVersion": version, "kind": "TrainJob", "metadata": {"name": "llm", "namespace": "ml"},
+        "spec": {"runtimeRef": {"name": "torch"}, "trainer": {"numNodes": 3, "resourcesPerNode": resources}}});
+    let played = work(&list(&[job.clone(), runtime])).unwrap();
+    let [group] = played.jobs.as_slice() else { panic!("{:?}", played.jobs) };
+    assert_eq!((group.namespace.as_str(), group.pods), ("ml", 3));
+    assert_eq!(group.spec["containers"][0]["resources"], resources, "the TrainJob says it, not the runtime");
+    let told = |work: &Work| work.notes.iter().any(|note| note.contains("TrainJob"));
+    assert!(!told(&played), "{:?}", played.notes);
+
+    let other = pod(&json!({"name": "other"}), &json!({}), "Running");
+    let without = work(&list(&[job, other])).unwrap();
+    assert_eq!(pods_by_job(&without), [("other", 1)]);
+    assert!(told(&without), "{:?}", without.notes);
+}
+
+#[test]
+fn a_misspelt_kind_of_ours_is_a_problem_and_comes_with_all_others() {
+    let misspelt =
+        json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodePol", "metadata": {"name": "gpu"}});
+    let mut greedy = pod(&json!({"name": "greedy"}), &json!({}), "Running");
+    greedy["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "lots"}});
+    let endless = pod(&json!({"name": "endless", "annotations": {RUNS_FOR: "soon"}}), &json!({}), "Running");
+    let said = work(&list(&[misspelt, greedy, endless])).unwrap_err();
+    for problem in [
+        "cluster.yaml: NodePol gpu: poolwright.dev has no such kind; did you mean NodePool?",
+        "cluster.yaml: Pod default/greedy: spec.containers[0].resources.requests.cpu: ",
+        "cluster.yaml: Pod default/endless: metadata.annotations[poolwright.dev/runs-for]: `soon` is not a duration",
+    ] {
+        assert!(said.contains(problem), "{problem}: {said}");
+    }
+}
