@@ -459,8 +459,10 @@ fn keep_some(
         let most = count - 1 - count / 8;
         let keeps = u64::try_from(pays).unwrap_or(u64::MAX).clamp(u64::from(left > 0), most);
         left = left.saturating_sub(price.saturating_mul(keeps) / count);
-        for (index, _) in on_node.iter().zip(0..keeps) {
-            found[*index] = None;
+        for (number, index) in (0..).zip(&on_node) {
+            // The price is that of a node for all of them, so no amount is told of the others.
+            found[*index] =
+                found[*index].filter(|_| number >= keeps).map(|excess| Excess { asked: Some(1), ..excess });
         }
     }
 }
