@@ -12,6 +12,7 @@ mod read;
 mod refusals;
 mod revisions;
 mod scale_down;
+mod spreads;
 
 use std::collections::BTreeSet;
 
@@ -212,7 +213,7 @@ pub fn read_files<'a>(
     let (notes, twice) = once(&mut objects);
     manifest.notes.extend(notes);
     errors.extend(twice);
-    let (notes, problems) = autoscalers::scale(&mut objects);
+    let (notes, problems) = autoscalers::scale(&mut objects, there);
     manifest.notes.extend(notes);
     errors.extend(problems);
     manifest.written = objects.iter().filter_map(Object::written).collect();
@@ -237,6 +238,7 @@ pub fn read_files<'a>(
     }
     shared.gangs.form(&mut manifest, &shared.owned);
     shared.bound.tell(&mut manifest);
+    errors.extend(refusals::second_defaults(&objects));
     errors.extend(pods_twice(&manifest));
     (manifest, errors)
 }

@@ -2,11 +2,10 @@
 //! (<https://kubernetes.io/docs/concepts/policy/resource-quotas/#quota-scopes>; `pkg/quota/v1/evaluator/core` in Kubernetes).
 
 use k8s_openapi::api::core::v1::{self as k8s, PodAffinityTerm, PodSpec, ResourceRequirements};
-use poolwright_api::{FieldProblem, meant};
 use poolwright_core::{Operator, PodScopes, QuotaScope, QuotaScopes};
 
 /// The scopes that an API server knows.
-const KNOWN: [&str; 7] = [
+pub(crate) const KNOWN: [&str; 7] = [
     "Terminating",
     "NotTerminating",
     "BestEffort",
@@ -16,6 +15,9 @@ const KNOWN: [&str; 7] = [
     "VolumeAttributesClass",
 ];
 
+/// The operators of scope selectors.
+pub(crate) const OPERATORS: [&str; 4] = ["In", "NotIn", "Exists", "DoesNotExist"];
+
 /// Converts the scopes of a quota, and the expressions of its scope selector.
 pub(crate) fn scopes(spec: &k8s::ResourceQuotaSpec) -> QuotaScopes {
     let plain = spec.scopes.iter().flatten().map(|scope| of(scope, Operator::Exists));
@@ -23,13 +25,13 @@ pub(crate) fn scopes(spec: &k8s::ResourceQuotaSpec) -> QuotaScopes {
         spec.scope_selector.iter().flat_map(|selector| selector.match_expressions.iter().flatten());
     let selected = selected.map(|one| {
         let names = || one.values.iter().flatten().cloned().collect();
-        let condition = match one.operator.as_str() {
-            "In" => Operator::In(names()),
-            "NotIn" => Operator::NotIn(names()),
-            "DoesNotExist" => Operator::DoesNotExist,
-            _ => Operator::Exists,
-        };
-        of(&one.scope_name, condition)
+        match one.operator.as_str() {
+            "In" => of(&one.scope_name, Operator::In(names())),
+            "NotIn" => of(&one.scope_name, Operator::NotIn(names())),
+            "DoesNotExist" => of(&one.scope_name, Operator::DoesNotExist),
+            "Exists" => of(&one.scope_name, Operator::Exists),
+            _ => QuotaScope::Unknown,
+        }
     });
     QuotaScopes(plain.chain(selected).collect())
 }
@@ -57,25 +59,23 @@ pub(crate) fn of_pod(spec: &PodSpec) -> PodScopes {
     }
 }
 
-/// Returns the scopes of a quota that no API server knows, each with its path.
-pub(crate) fn unknown(spec: &k8s::ResourceQuotaSpec) -> Vec<(String, &str)> {
+/// Returns the scopes and operators of a quota that are not known, in words, each with its path.
+pub(crate) fn unknown(spec: &k8s::ResourceQuotaSpec) -> Vec<(String, String)> {
+    let scope =
+        |path: String, scope: &str| (!KNOWN.contains(&scope)).then(|| (path, format!("the scope `{scope}`")));
     let plain = spec.scopes.iter().flatten().enumerate();
-    let plain = plain.map(|(at, scope)| (format!("spec.scopes[{at}]"), scope.as_str()));
+    let mut unknown: Vec<(String, String)> =
+        plain.filter_map(|(at, name)| scope(format!("spec.scopes[{at}]"), name)).collect();
     let selected =
         spec.scope_selector.iter().flat_map(|selector| selector.match_expressions.iter().flatten());
-    let selected = selected.enumerate().map(|(at, one)| {
-        (format!("spec.scopeSelector.matchExpressions[{at}].scopeName"), one.scope_name.as_str())
-    });
-    plain.chain(selected).filter(|(_, scope)| !KNOWN.contains(scope)).collect()
-}
-
-/// Returns the problem of an unknown scope at a path.
-pub(crate) fn problem(path: &str, scope: &str) -> FieldProblem {
-    let next = match meant(scope, KNOWN) {
-        Some(known) => format!("did you mean `{known}`?"),
-        None => format!("use one of {}", KNOWN.join(", ")),
-    };
-    FieldProblem::new(path, format!("`{scope}` is not a scope of a quota"), next)
+    for (at, one) in selected.enumerate() {
+        let path = format!("spec.scopeSelector.matchExpressions[{at}]");
+        unknown.extend(scope(format!("{path}.scopeName"), &one.scope_name));
+        if !OPERATORS.contains(&one.operator.as_str()) {
+            unknown.push((format!("{path}.operator"), format!("the operator `{}`", one.operator)));
+        }
+    }
+    unknown
 }
 
 /// Returns whether no container states CPU or memory (QoS class `BestEffort`).

@@ -115,3 +115,103 @@ fn a_scope_that_does_not_exist_is_refused_with_the_one_that_is_meant() {
     assert_eq!(read(&quota("", "scopes: [VolumeAttributesClass]")).pods.len(), 0, "it exists");
     assert_eq!(read(&quota(", uid: u", "scopes: [Newer]")).pods.len(), 0, "the API server knows best");
 }
+
+#[test]
+fn an_amount_that_a_limit_range_has_written_is_named_with_it_wherever_it_is_judged() {
+    let range = limit_range("default: {cpu: '1', memory: 1Gi}, defaultRequest: {cpu: 500m, memory: 512Mi}");
+    let asking = pod("resources: {requests: {cpu: 200m, memory: 256Mi}}, containers: [{name: c}]");
+    let found = problems(&format!("{range}{asking}"));
+    assert!(
+        found[0].contains("which is 500m with the default of LimitRange `a` (500m); raise it"),
+        "{found:?}"
+    );
+    assert!(found[1].contains("which is 512Mi with the default of LimitRange `a` (512Mi)"), "{found:?}");
+    let limited = pod("resources: {limits: {cpu: 800m, memory: 2Gi}}, containers: [{name: c}]");
+    let found = problems(&format!("{range}{limited}"));
+    let expected = "spec.containers[0].resources.limits.cpu: the default limit of LimitRange `a` (1) is larger than the limit of the whole pod";
+    assert!(found.iter().any(|one| one.contains(expected)), "{found:?}");
+    let gpus = limit_range("defaultRequest: {nvidia.com/gpu: 1}");
+    let found = problems(&format!("{gpus}{}", pod("containers: [{name: c}]")));
+    let expected = "nvidia.com/gpu has the default request of LimitRange `a` (1) and no limit";
+    assert!(found[0].contains(expected), "{found:?}");
+}
+
+#[test]
+fn an_overhead_is_the_problem_of_the_object_that_states_it() {
+    let class = |overhead: &str| {
+        format!(
+            "---\napiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {{name: kata}}\nhandler: kata\n{overhead}\n"
+        )
+    };
+    let using = pod("runtimeClassName: kata, containers: [{name: c}]");
+    let found = problems(&format!("{}{using}", class("overhead: {podFixed: {cpu: '-1'}}")));
+    assert!(
+        found.len() == 1 && found[0].starts_with("f: RuntimeClass kata: overhead.podFixed.cpu: "),
+        "{found:?}"
+    );
+    let stating = |class: &str| pod(&format!("{class}overhead: {{cpu: 100m}}, containers: [{{name: c}}]"));
+    let found = problems(&stating(""));
+    assert!(
+        found[0].contains("spec.overhead: an API server refuses it without a RuntimeClass; "),
+        "{found:?}"
+    );
+    let found = problems(&format!("{}{}", class(""), stating("runtimeClassName: kata, ")));
+    assert!(found[0].contains("spec.overhead: RuntimeClass `kata` has no overhead"), "{found:?}");
+}
+
+#[test]
+fn entries_that_an_api_server_refuses_in_a_limit_range_are_told() {
+    for (entries, expected) in [
+        (
+            "{type: Containers, max: {cpu: 1}}",
+            "type: `Containers` is not a type of a LimitRange; did you mean `Container`?",
+        ),
+        ("{max: {cpu: 1}}", "type: missing; use one of Container, Pod, PersistentVolumeClaim"),
+        ("{type: Pod, default: {cpu: 1}}", "default: an API server refuses it for the type Pod"),
+        (
+            "{type: Container, maxLimitRequestRatio: {cpu: 500m}}",
+            "maxLimitRequestRatio.cpu: `500m` is less than 1",
+        ),
+        (
+            "{type: Container, min: {cpu: 1}, max: {cpu: 2}, maxLimitRequestRatio: {cpu: 3}}",
+            "maxLimitRequestRatio.cpu: `3` is more than `max` divided by `min`",
+        ),
+        (
+            "{type: Container, default: {nvidia.com/gpu: 2}, defaultRequest: {nvidia.com/gpu: 1}}",
+            "defaultRequest[\"nvidia.com/gpu\"]: it differs from `default` (2)",
+        ),
+    ] {
+        let found = problems(&object("LimitRange", "a", "", &format!("limits: [{entries}]")));
+        let expected = format!("f: LimitRange default/a: spec.limits[0].{expected}");
+        assert!(found.len() == 1 && found[0].starts_with(&expected), "{expected}: {found:?}");
+    }
+    let claims = object("LimitRange", "a", "", "limits: [{type: PersistentVolumeClaim, max: {cpu: 1}}]");
+    assert!(problems(&claims)[0].contains("spec.limits[0]: neither min nor max has storage"));
+    let twice =
+        object("LimitRange", "a", "", "limits: [{type: Pod, max: {cpu: 1}}, {type: Pod, min: {cpu: 1}}]");
+    assert!(problems(&twice)[0].contains("spec.limits[1].type: another entry has the type Pod"));
+    let stored = object("LimitRange", "a", ", uid: u", "limits: [{type: Containers, max: {cpu: 1}}]");
+    assert_eq!(read(&stored).notes, [""; 0], "the API server knows best");
+}
+
+#[test]
+fn a_cluster_has_only_one_default_priority_class() {
+    let class = |name: &str, meta: &str| {
+        format!(
+            "---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {{name: {name}{meta}}}\nvalue: 1\nglobalDefault: true\n"
+        )
+    };
+    let expected = |second: &str, first: &str| {
+        format!(
+            "f: PriorityClass {second}: globalDefault: PriorityClass `{first}` is the default already, and a cluster has only one; remove it from one of them"
+        )
+    };
+    assert_eq!(problems(&format!("{}{}", class("a", ""), class("b", ""))), [expected("b", "a")]);
+    let stored = class("b", ", uid: u");
+    assert_eq!(
+        problems(&format!("{}{stored}", class("a", ""))),
+        [expected("a", "b")],
+        "what is there is first"
+    );
+    assert_eq!(read(&format!("{stored}{}", class("c", ", uid: v"))).notes, [""; 0]);
+}

@@ -80,6 +80,44 @@ fn the_bounds_of_an_autoscaler_are_numbers() {
 }
 
 #[test]
+fn an_autoscaler_names_its_target_and_its_most_replicas() {
+    let bare = object("autoscaling/v2", "HorizontalPodAutoscaler", "s", json!({"minReplicas": 5}));
+    assert_eq!(
+        refused(&bare),
+        [
+            "all.json: HorizontalPodAutoscaler default/s: spec.maxReplicas: missing; add it",
+            "all.json: HorizontalPodAutoscaler default/s: spec.scaleTargetRef.kind: missing; add it",
+            "all.json: HorizontalPodAutoscaler default/s: spec.scaleTargetRef.name: missing; add it",
+        ]
+    );
+    let none = autoscaler(("Deployment", "web"), json!({"maxReplicas": 0}));
+    assert!(refused(&none)[0].contains("spec.maxReplicas: `0` is less than 1"));
+}
+
+#[test]
+fn an_autoscaler_that_a_quota_does_not_allow_scales_nothing() {
+    let quota = |allowed: u32| {
+        let hard = json!({"count/horizontalpodautoscalers.autoscaling": allowed.to_string()});
+        object("v1", "ResourceQuota", "team", json!({"hard": hard}))
+    };
+    let bounds = || autoscaler(("Deployment", "web"), json!({"minReplicas": 5, "maxReplicas": 9}));
+    let pods = |quota: Value, more: &[Value]| {
+        let manifest = read(&[&[quota, apps("Deployment", "web", 1), bounds()][..], more].concat());
+        let says = manifest.notes.iter().any(|note| {
+            note.starts_with(
+                "HorizontalPodAutoscaler default/s: it cannot be created, because ResourceQuota `team`",
+            )
+        });
+        (manifest.pods.len(), says)
+    };
+    assert_eq!(pods(quota(0), &[]), (1, true));
+    assert_eq!(pods(quota(1), &[]), (5, false));
+    let mut other = stored(autoscaler(("Deployment", "other"), json!({"maxReplicas": 9})), None);
+    other["metadata"]["name"] = json!("t");
+    assert_eq!(pods(quota(1), &[other]), (1, true), "the stored one counts first");
+}
+
+#[test]
 fn autoscalers_of_other_projects_are_named_with_what_does_not_count() {
     let target = json!({"scaleTargetRef": {"name": "web"}, "minReplicaCount": 3});
     let note = |object: &Value| read(std::slice::from_ref(object)).notes.join("\n");

@@ -183,7 +183,8 @@ fn resource_examples() {
     let sidecar = json!({"containers": requests(&json!({"cpu": "3"})), "initContainers": [
         {"name": "side", "image": "x", "restartPolicy": "Always", "resources": {"requests": {"cpu": "2"}}}]});
     assert_eq!(answer(&[pod("p", sidecar)]), ["large in a: p"]);
-    let overhead = json!({"containers": requests(&json!({"cpu": "3900m"})), "overhead": {"cpu": "250m"}});
+    let overhead = json!({"containers": requests(&json!({"cpu": "3900m"})), "overhead": {"cpu": "250m"},
+        "runtimeClassName": "kata"});
     assert_eq!(answer(&[pod("p", overhead)]), ["large in a: p"]);
 }
 

@@ -172,6 +172,8 @@ fn a_ray_cluster_has_its_head_and_workers_and_its_autoscaler_needs_only_the_leas
     );
     let manifest = read(&job);
     assert_eq!(manifest.pods.len(), 8, "the submitter too: {:?}", names(&manifest));
+    let gang = ("RayJob default/tune".to_owned(), 8, 8);
+    assert_eq!(gangs(&manifest), [gang], "no node is bought for the submitter of a cluster without room");
     let service = object("ray.io/v1", "RayService", "serve", json!({"rayClusterConfig": cluster(json!({}))}));
     assert_eq!(read(&service).pods.len(), 7);
 }
@@ -225,6 +227,30 @@ fn a_ray_job_that_its_operator_refuses_is_refused() {
     let found =
         job(json!({"submissionMode": "SidecarMode", "clusterSelector": {"ray.io/cluster": "shared"}}));
     assert!(found[0].contains("spec.clusterSelector: KubeRay refuses it with SidecarMode"), "{found:?}");
+    let found = job(json!({"submissionMode": "InteractiveMode", "backoffLimit": 2}));
+    assert!(
+        found[0].contains("spec.backoffLimit: KubeRay refuses retries with InteractiveMode"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn all_that_an_operator_refuses_of_a_ray_job_is_told_at_once() {
+    let mut head = template(1);
+    head["spec"]["restartPolicy"] = json!("Always");
+    let worker = json!({"groupName": "w", "minReplicas": 3, "maxReplicas": 1, "template": template(1)});
+    let spec = json!({"submissionMode": "SidecarMode", "submitterPodTemplate": template(0),
+        "submitterConfig": {"backoffLimit": 1},
+        "rayClusterSpec": {"headGroupSpec": {"template": head}, "workerGroupSpecs": [worker]}});
+    let found = errors(&object("ray.io/v1", "RayJob", "tune", spec));
+    for part in [
+        "spec.submitterPodTemplate: KubeRay refuses it",
+        "spec.submitterConfig: KubeRay refuses it",
+        "spec.rayClusterSpec.headGroupSpec.template.spec.restartPolicy: KubeRay refuses other policies",
+        "spec.rayClusterSpec.workerGroupSpecs[0].maxReplicas: it is less than minReplicas (3)",
+    ] {
+        assert!(found.iter().any(|one| one.contains(part)), "{part}: {found:?}");
+    }
 }
 
 #[test]

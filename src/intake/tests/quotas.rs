@@ -2,7 +2,7 @@
 
 mod json_kit;
 
-use json_kit::{apps, ending, has, names, object, pod, read, stored};
+use json_kit::{apps, ending, has, names, object, pod, read, refused as problems, stored};
 use poolwright_core::VolumeClaim;
 use poolwright_intake::Manifest;
 use poolwright_intake::manifest::read_files;
@@ -101,6 +101,77 @@ fn a_refusal_says_what_the_status_counts_and_what_earlier_objects_of_the_plan_ta
     let note = "Pod default/second: it cannot be created and is not planned, because ResourceQuota `team` allows no more requests.cpu: it \
                 limits them to 4, 2500m are in use, and this asks for 2; raise the quota to plan it";
     assert_eq!(manifest.notes, [note]);
+}
+
+#[test]
+fn a_refusal_names_all_entries_of_all_quotas_that_allow_no_more() {
+    let container = json!({"name": "a", "resources": {"requests": {"cpu": "2", "memory": "2Gi"}}});
+    let pod = object("v1", "Pod", "p", json!({"containers": [container]}));
+    let team = quota(json!({"requests.cpu": "1", "requests.memory": "1Gi", "pods": "1"}));
+    let mut other = quota(json!({"pods": "0"}));
+    other["metadata"]["name"] = json!("whole");
+    let note = "Pod default/p: it cannot be created and is not planned, because ResourceQuota `team` allows no more requests.cpu \
+                (limit 1, 0 in use, 2 asked for) and no more requests.memory (limit 1Gi, 0 in use, 2Gi asked for), and \
+                ResourceQuota `whole` allows no more pods (limit 0, 0 in use, 1 asked for); raise the quota to plan it";
+    assert_eq!(read(&[team, other, pod]).notes, [note]);
+}
+
+#[test]
+fn names_and_parts_of_units_that_an_api_server_refuses_in_a_quota_are_told_at_once() {
+    let found = problems(&quota(json!({
+        "gpus": "2", "storage": "10Gi", "requests.cpus": "1", "pods": "1500m", "nvidia.com/gpu": "500m",
+        "requests.nvidia.com/gpu": "500m", "requests.cpu": "1500m", "count/jobs.batch": "1", "hugepages-2Mi": "4Mi"})));
+    let of =
+        |path: &str, rest: &str| format!("all.json: ResourceQuota default/team: spec.hard{path}: {rest}");
+    let is_no_resource = "is not a resource of a quota";
+    assert_eq!(found.len(), 5, "{found:?}");
+    for expected in [
+        of(".gpus", &format!("`gpus` {is_no_resource}; did you mean `requests.nvidia.com/gpu`?")),
+        of(".storage", &format!("`storage` {is_no_resource}; ")),
+        of("[\"requests.cpus\"]", &format!("`requests.cpus` {is_no_resource}; did you mean `requests.cpu`?")),
+        of(".pods", "`1500m` is not a whole number; write a whole number"),
+        of("[\"nvidia.com/gpu\"]", "`500m` is not a whole number; write a whole number"),
+    ] {
+        assert!(found.iter().any(|one| one.starts_with(&expected)), "{expected}: {found:?}");
+    }
+}
+
+#[test]
+fn scopes_that_an_api_server_refuses_are_told_with_their_place() {
+    let told = |hard: Value, field: &str, scopes: Value| {
+        let mut quota = quota(hard);
+        quota["spec"][field] = scopes;
+        let found = problems(&quota);
+        let [only] = &found[..] else { panic!("{found:?}") };
+        only.strip_prefix("all.json: ResourceQuota default/team: spec.").expect("a field").to_owned()
+    };
+    let pods = || json!({"pods": "1"});
+    let found = told(json!({"requests.cpu": "1", "pods": "1"}), "scopes", json!(["BestEffort"]));
+    assert!(found.starts_with("scopes[0]: an API server refuses this scope with requests.cpu; "), "{found}");
+    let found = told(pods(), "scopes", json!(["Terminating", "NotTerminating"]));
+    assert!(found.starts_with("scopes: no pod meets both Terminating and NotTerminating"), "{found}");
+    let expression = |one: Value| told(pods(), "scopeSelector", json!({"matchExpressions": [one]}));
+    for (one, expected) in [
+        (
+            json!({"scopeName": "PriorityClass", "operator": "In"}),
+            "values: missing, and the operator In needs",
+        ),
+        (
+            json!({"scopeName": "PriorityClass", "operator": "Exists", "values": ["a"]}),
+            "values: the operator Exists takes no values",
+        ),
+        (
+            json!({"scopeName": "Terminating", "operator": "In", "values": ["a"]}),
+            "operator: the scope Terminating takes only the operator Exists",
+        ),
+        (
+            json!({"scopeName": "PriorityClass", "operator": "Inn", "values": ["a"]}),
+            "operator: `Inn` is not an operator of a scope selector; use one of In, NotIn, Exists, DoesNotExist",
+        ),
+    ] {
+        let found = expression(one);
+        assert!(found.starts_with(&format!("scopeSelector.matchExpressions[0].{expected}")), "{found}");
+    }
 }
 
 #[test]

@@ -10,9 +10,10 @@ use poolwright_api::{FieldProblem, key_segment};
 use poolwright_catalog::{ResourceList, quantity};
 use poolwright_core::rules::requests::{InitContainer, effective};
 
-use super::resources::DefaultLimits;
+use super::limit_range_rules;
+use super::resources::{Defaults, is_whole_only};
 use crate::convert::readable;
-use crate::error::quantity_problem;
+use crate::error::{add_untold, quantity_problem};
 
 type Quantities = BTreeMap<String, Quantity>;
 
@@ -95,6 +96,9 @@ pub(super) fn read(name: &str, from: &k8s::LimitRange) -> (LimitRange, Vec<Field
         }
         items.push(Item { kind: item.type_.clone(), limits, requests, min, max, ratio });
     }
+    if is_new {
+        add_untold(limit_range_rules::problems(from), &mut problems);
+    }
     (LimitRange { name: name.to_owned(), items }, problems)
 }
 
@@ -133,13 +137,24 @@ fn contradictions(
             }
         }
     }
+    let amount = |written: &Quantity| quantity::parse(&written.0).map(quantity::Quantity::milli_ceil).ok();
+    for (name, request) in requests.iter().filter(|(name, _)| is_whole_only(name)) {
+        let Some(limit) = limits.get(name) else { continue };
+        if amount(request) != amount(limit) && told.insert(name) {
+            problems.push(FieldProblem::new(
+                format!("{}{}", path("defaultRequest"), key_segment(name)),
+                format!("it differs from `default` ({}), and {name} cannot be shared", limit.0),
+                "write the same amount in both",
+            ));
+        }
+    }
     problems
 }
 
 impl LimitRange {
-    /// Writes the default requests and limits into containers that state none, and notes the limits in
+    /// Writes the default requests and limits into containers that state none, and notes them in
     /// `defaults`. A stated limit is the request before that.
-    pub fn fill_in(&self, spec: &mut PodSpec, defaults: &mut DefaultLimits) {
+    pub fn fill_in(&self, spec: &mut PodSpec, defaults: &mut Defaults) {
         for item in self.items.iter().filter(|item| item.kind == "Container") {
             if item.limits.is_empty() && item.requests.is_empty() {
                 continue;
@@ -156,15 +171,19 @@ impl LimitRange {
                     for (name, amount) in limits.iter() {
                         requests.entry(name.clone()).or_insert_with(|| amount.clone());
                     }
-                    for (name, amount) in &item.limits {
-                        if let Entry::Vacant(free) = limits.entry(name.clone()) {
-                            free.insert(amount.clone());
-                            let words = format!("LimitRange `{}` ({})", self.name, amount.0);
-                            defaults.entry(format!("{list}[{at}]")).or_default().insert(name.clone(), words);
+                    let place = format!("{list}[{at}]");
+                    let fields = [
+                        (limits, &item.limits, &mut defaults.limits),
+                        (requests, &item.requests, &mut defaults.requests),
+                    ];
+                    for (stated, amounts, notes) in fields {
+                        for (name, amount) in amounts {
+                            if let Entry::Vacant(free) = stated.entry(name.clone()) {
+                                free.insert(amount.clone());
+                                let words = format!("LimitRange `{}` ({})", self.name, amount.0);
+                                notes.entry(place.clone()).or_default().insert(name.clone(), words);
+                            }
                         }
-                    }
-                    for (name, amount) in &item.requests {
-                        requests.entry(name.clone()).or_insert_with(|| amount.clone());
                     }
                 }
             }

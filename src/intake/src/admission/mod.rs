@@ -4,9 +4,11 @@
 //! they would lack the overhead of their runtime, the default requests of their namespace and their priority.
 
 mod limit_range;
+mod limit_range_rules;
 mod namespace;
 mod priority;
 mod quota;
+mod quota_rules;
 mod resources;
 mod runtime_class;
 mod usage;
@@ -19,6 +21,7 @@ use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_api::FieldProblem;
+use poolwright_catalog::quantity;
 use poolwright_core::DaemonSet;
 use serde::Deserialize;
 use serde_json::Value;
@@ -33,7 +36,7 @@ use namespace::NamespaceDefaults;
 pub(crate) use priority::built_in;
 use quota::QuotaDemands;
 pub(crate) use quota::{OverQuota, Quotas};
-use resources::DefaultLimits;
+use resources::Defaults;
 pub(crate) use usage::Usage;
 
 /// The objects that admission follows.
@@ -73,6 +76,22 @@ impl Admission {
     /// Adds a RuntimeClass.
     pub fn add_runtime_class(&mut self, class: RuntimeClass) {
         self.runtime_classes.insert(class.metadata.name.clone().unwrap_or_default(), class);
+    }
+
+    /// Adds a RuntimeClass without the amounts that cannot be read: they are its problem, not that of its pods.
+    ///
+    /// Errors: these amounts.
+    pub(crate) fn add_readable_runtime_class(
+        &mut self,
+        mut class: RuntimeClass,
+    ) -> Result<(), Vec<FieldProblem>> {
+        let fixed = class.overhead.as_mut().and_then(|overhead| overhead.pod_fixed.as_mut());
+        let problems = readable("overhead.podFixed", fixed.as_deref()).1;
+        if let Some(fixed) = fixed {
+            fixed.retain(|name, text| quantity::amount(name, &text.0).is_ok());
+        }
+        self.add_runtime_class(class);
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
     /// Adds a PriorityClass.
@@ -174,7 +193,7 @@ impl Admission {
     ) -> Result<Vec<String>, Vec<FieldProblem>> {
         // An API server does this when it reads the pod, before its admission plugins see it.
         fill_in_whole(spec);
-        let mut defaults = DefaultLimits::new();
+        let mut defaults = Defaults::default();
         for (_, range) in self.in_namespace(namespace) {
             range.fill_in(spec, &mut defaults);
         }

@@ -8,8 +8,9 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use poolwright_api::FieldProblem;
 use poolwright_core::QuotaScopes;
 
+use super::quota_rules;
 use super::usage::Usage;
-use crate::error::Keep;
+use crate::error::{Keep, add_untold};
 use crate::quota::{Entry, LIMITS, REQUESTS, Reading, STORAGE_CLASS, entries, reading, written};
 use crate::quota_scope::{self, scopes};
 
@@ -33,19 +34,37 @@ impl Quota {
         self.namespace == usage.namespace && usage.is_in(&self.scopes)
     }
 
-    /// Returns why the quota does not allow the object, if it does not.
-    fn lacks(&self, usage: &Usage) -> Option<OverQuota> {
-        let mut entries = self.entries.iter();
-        let (name, entry) = entries.find(|(name, entry)| usage.of_entry(name) > entry.left())?;
-        let (hard, used, asked) = (entry.hard, entry.used, usage.of_entry(name));
-        Some(OverQuota { quota: self.name.clone(), entry: name.clone(), hard, used, asked })
+    /// Returns what the quota allows no more of for the object, if it does not allow it.
+    fn lacks(&self, usage: &Usage) -> Option<Exceeded> {
+        let entries = self.entries.iter().map(|(name, entry)| (name, entry, usage.of_entry(name)));
+        let exceeded = entries.filter(|(_, entry, asked)| asked > &entry.left());
+        let entries: Vec<Short> = exceeded
+            .map(|(name, entry, asked)| Short {
+                entry: name.clone(),
+                hard: entry.hard,
+                used: entry.used,
+                asked,
+            })
+            .collect();
+        (!entries.is_empty()).then(|| Exceeded { quota: self.name.clone(), entries })
     }
 }
 
-/// Why an object cannot be created: the quota, and the entry that allows no more.
+/// Why an object cannot be created: all quotas that do not allow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OverQuota {
+pub(crate) struct OverQuota(Vec<Exceeded>);
+
+/// A quota that does not allow an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Exceeded {
     quota: String,
+    /// The entries that allow no more. There is at least one.
+    entries: Vec<Short>,
+}
+
+/// An entry of a quota that allows no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Short {
     entry: String,
     hard: u64,
     /// What is in use, with what earlier objects of the manifests take.
@@ -55,28 +74,45 @@ pub(crate) struct OverQuota {
 
 impl fmt::Display for OverQuota {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { quota, entry, .. } = self;
-        let [hard, used, asked] = [self.hard, self.used, self.asked].map(|amount| written(entry, amount));
-        let are = if used == "1" { "is" } else { "are" };
-        write!(
-            f,
-            "ResourceQuota `{quota}` allows no more {entry}: it limits them to {hard}, {used} {are} in use, and this asks for {asked}"
-        )
+        for (at, Exceeded { quota, entries }) in self.0.iter().enumerate() {
+            let and = if at == 0 { "" } else { ", and " };
+            write!(f, "{and}ResourceQuota `{quota}` allows ")?;
+            // Only one alone has the room for a sentence of its own.
+            let is_alone = self.0.len() == 1 && entries.len() == 1;
+            for (at, Short { entry, hard, used, asked }) in entries.iter().enumerate() {
+                let [hard, used, asked] = [*hard, *used, *asked].map(|amount| written(entry, amount));
+                let and = if at == 0 { "" } else { " and " };
+                let are = if used == "1" { "is" } else { "are" };
+                if is_alone {
+                    write!(
+                        f,
+                        "no more {entry}: it limits them to {hard}, {used} {are} in use, and this asks for {asked}"
+                    )?;
+                } else {
+                    write!(f, "{and}no more {entry} (limit {hard}, {used} in use, {asked} asked for)")?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 
 impl Quotas {
     /// Adds a quota. Returns notes about what is not read of it.
     ///
-    /// Errors: each quantity and, in a quota that no API server has stored, each scope that an API server would refuse.
+    /// Errors: each quantity and, in a quota that no API server has stored, everything else that an API server would refuse.
     pub fn add(&mut self, from: &k8s::ResourceQuota) -> Result<Vec<String>, Vec<FieldProblem>> {
         let (mut notes, mut problems) = (Vec::new(), Vec::new());
         let entries = entries(from).keep(&mut problems);
-        for (at, scope) in from.spec.iter().flat_map(quota_scope::unknown) {
+        if let Some(spec) = &from.spec {
             if super::is_new(&from.metadata) {
-                problems.push(quota_scope::problem(&at, scope));
+                add_untold(quota_rules::problems(spec), &mut problems);
             } else {
-                notes.push(format!("{at}: the scope `{scope}` is not known, so the quota counts no pods"));
+                let unknown = quota_scope::unknown(spec).into_iter();
+                notes.extend(
+                    unknown
+                        .map(|(at, what)| format!("{at}: {what} is not known, so the quota counts no pods")),
+                );
             }
         }
         let Some(mut entries) = entries.filter(|_| problems.is_empty()) else { return Err(problems) };
@@ -119,9 +155,10 @@ impl Quotas {
 
     /// Counts a new object, or says why it cannot be created.
     pub fn admit(&mut self, new: &Usage) -> Result<(), OverQuota> {
-        let mut counting = self.all.iter().filter(|quota| quota.counts(new));
-        if let Some(over) = counting.find_map(|quota| quota.lacks(new)) {
-            return Err(over);
+        let counting = self.all.iter().filter(|quota| quota.counts(new));
+        let exceeded: Vec<Exceeded> = counting.filter_map(|quota| quota.lacks(new)).collect();
+        if !exceeded.is_empty() {
+            return Err(OverQuota(exceeded));
         }
         for quota in self.all.iter_mut().filter(|quota| quota.counts(new)) {
             for (name, entry) in &mut quota.entries {
@@ -248,9 +285,8 @@ mod tests {
             ]
         );
         assert_eq!(
-            of(json!({"nvidia.com/gpu": "1", "limits.nvidia.com/gpu": "1", "gpus": "1"})),
+            of(json!({"nvidia.com/gpu": "1", "limits.nvidia.com/gpu": "1"})),
             [
-                "`gpus` limits nothing in an API server; correct its name",
                 "`limits.nvidia.com/gpu` limits nothing in an API server; write `requests.nvidia.com/gpu`",
                 "`nvidia.com/gpu` limits nothing in an API server; write `requests.nvidia.com/gpu`",
             ]
@@ -266,6 +302,14 @@ mod tests {
         assert_eq!(
             notes(quota),
             ["spec.scopes[0]: the scope `Newer` is not known, so the quota counts no pods"]
+        );
+        let expression = json!({"scopeName": "PriorityClass", "operator": "Like", "values": ["a"]});
+        let quota = json!({"metadata": {"name": "team", "uid": "u"},
+            "spec": {"hard": {"pods": "0"}, "scopeSelector": {"matchExpressions": [expression]}}});
+        let at = "spec.scopeSelector.matchExpressions[0].operator";
+        assert_eq!(
+            notes(quota),
+            [format!("{at}: the operator `Like` is not known, so the quota counts no pods")]
         );
     }
 }

@@ -1,45 +1,66 @@
 //! The rules of an API server about the resources of containers (`ValidateResourceRequirements` in Kubernetes).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{PodSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use poolwright_api::{FieldProblem, key_segment};
-use poolwright_catalog::{ResourceName, quantity};
+use poolwright_catalog::quantity;
 
 use crate::error::quantity_problem;
+use crate::quota::written as written_amount;
 use crate::requests::of_containers;
 
 const HUGE_PAGES: &str = "hugepages-";
 
-/// The limits that LimitRanges have written into the containers of a pod, in words for messages: by the place
-/// of the container, such as `containers[0]`, and then by resource.
-pub(super) type DefaultLimits = BTreeMap<String, BTreeMap<String, String>>;
+/// What LimitRanges have written into the containers of a pod.
+#[derive(Default)]
+pub(super) struct Defaults {
+    pub limits: Origins,
+    pub requests: Origins,
+}
+
+/// Amounts with the LimitRanges that they come from, in words for messages: by the place of the container, such as
+/// `containers[0]`, and then by resource.
+pub(super) type Origins = BTreeMap<String, BTreeMap<String, String>>;
+
+impl Defaults {
+    fn limit(&self, place: &str, name: &str) -> Option<&str> {
+        self.limits.get(place)?.get(name).map(String::as_str)
+    }
+
+    fn request(&self, place: &str, name: &str) -> Option<&str> {
+        self.requests.get(place)?.get(name).map(String::as_str)
+    }
+}
 
 /// Checks the containers of a new pod, and the resources of the whole pod. `path` is the path of its spec,
-/// and `defaults` says which limits its author has not written. Returns all problems.
-pub(super) fn check(path: &str, spec: &PodSpec, defaults: &DefaultLimits) -> Vec<FieldProblem> {
+/// and `defaults` says which amounts its author has not written. Returns all problems.
+pub(super) fn check(path: &str, spec: &PodSpec, defaults: &Defaults) -> Vec<FieldProblem> {
     let lists = [("containers", Some(&spec.containers)), ("initContainers", spec.init_containers.as_ref())];
-    let none = BTreeMap::new();
     let mut problems = Vec::new();
     for (list, containers) in lists {
         for (at, container) in containers.into_iter().flatten().enumerate() {
             let place = format!("{list}[{at}]");
-            let defaults = defaults.get(&place).unwrap_or(&none);
             let stated = container.resources.as_ref();
-            problems.extend(of_container(&format!("{path}.{place}.resources"), stated, defaults));
+            problems.extend(of_container(
+                &format!("{path}.{place}.resources"),
+                stated,
+                |name| defaults.limit(&place, name),
+                |name| defaults.request(&place, name),
+            ));
         }
     }
-    problems.extend(of_pod(path, spec));
+    problems.extend(of_pod(path, spec, defaults));
     problems
 }
 
 /// Checks the resources of the whole pod: only CPU, memory and huge pages; at least what the containers request together, and no
 /// limit below that of a container.
-fn of_pod(path: &str, spec: &PodSpec) -> Vec<FieldProblem> {
+fn of_pod(path: &str, spec: &PodSpec, defaults: &Defaults) -> Vec<FieldProblem> {
     let Some(whole) = &spec.resources else { return Vec::new() };
     let at = format!("{path}.resources");
-    let mut problems = of_container(&at, Some(whole), &BTreeMap::new());
+    let mut problems = of_container(&at, Some(whole), |_| None, |_| None);
     let written = |field: &str, amounts: Option<&BTreeMap<String, Quantity>>| {
         let names = amounts.into_iter().flatten().map(|(name, _)| name.clone());
         names.map(|name| (field.to_owned(), name)).collect::<Vec<_>>()
@@ -68,13 +89,22 @@ fn of_pod(path: &str, spec: &PodSpec) -> Vec<FieldProblem> {
         let Ok(stated) = quantity::amount(name, &text.0) else { continue };
         let sum = together.get(name);
         if sum > stated {
+            let origins = defaults.requests.values().filter_map(|of| of.get(name));
+            let origins: Vec<&str> =
+                origins.map(String::as_str).collect::<BTreeSet<_>>().into_iter().collect();
+            let (with, next) = if origins.is_empty() {
+                (String::new(), "raise it, or lower the requests of the containers")
+            } else {
+                let with = format!(" with the default of {}", origins.join(" and of "));
+                (with, "raise it, or write the requests of the containers")
+            };
             problems.push(FieldProblem::new(
                 format!("{at}.requests{}", key_segment(name)),
                 format!(
-                    "it must be at least the sum of the containers' requests, which is {}",
-                    ResourceName::new(name.as_str()).quantity(sum)
+                    "it must be at least the sum of the containers' requests, which is {}{with}",
+                    written_amount(name, sum)
                 ),
-                "raise it, or lower the requests of the containers",
+                next,
             ));
         }
     }
@@ -83,10 +113,15 @@ fn of_pod(path: &str, spec: &PodSpec) -> Vec<FieldProblem> {
         for (index, container) in spec.containers.iter().enumerate() {
             let limits = container.resources.as_ref().and_then(|stated| stated.limits.as_ref());
             if amount(limits, name) > most {
+                let place = format!("containers[{index}]");
+                let (what, lower) = match defaults.limit(&place, name) {
+                    Some(default) => (format!("the default limit of {default}"), "write a lower one"),
+                    None => ("it".to_owned(), "lower it"),
+                };
                 problems.push(FieldProblem::new(
-                    format!("{path}.containers[{index}].resources.limits{}", key_segment(name)),
-                    "it is larger than the limit of the whole pod",
-                    format!("lower it, or raise {at}.limits{}", key_segment(name)),
+                    format!("{path}.{place}.resources.limits{}", key_segment(name)),
+                    format!("{what} is larger than the limit of the whole pod"),
+                    format!("{lower}, or raise {at}.limits{}", key_segment(name)),
                 ));
             }
         }
@@ -94,11 +129,12 @@ fn of_pod(path: &str, spec: &PodSpec) -> Vec<FieldProblem> {
     problems
 }
 
-/// Checks the resources of a container. `defaults` are the limits that a LimitRange has written, in words.
-fn of_container(
+/// Checks the resources of a container. The closures return the LimitRange that has written a limit or a request, in words.
+fn of_container<'a>(
     path: &str,
     stated: Option<&ResourceRequirements>,
-    defaults: &BTreeMap<String, String>,
+    default_limit: impl Fn(&str) -> Option<&'a str>,
+    default_request: impl Fn(&str) -> Option<&'a str>,
 ) -> Vec<FieldProblem> {
     let Some(stated) = stated else { return Vec::new() };
     let nothing = BTreeMap::new();
@@ -109,21 +145,32 @@ fn of_container(
     let request = amounts(&format!("{path}.requests"), requests, &mut problems);
     for (name, asked) in &request {
         let at = format!("{path}.requests{}", key_segment(name));
+        let default = default_limit(name);
+        // The author of a pod does not know an amount that a LimitRange has written.
+        let of = |what: &str, default: Option<&str>, usual: &str| match default {
+            Some(default) => format!("the default {what} of {default}"),
+            None => usual.to_owned(),
+        };
+        let the_limit = || of("limit", default, "the limit");
+        let the_request = || of("request", default_request(name), "it");
         match limit.get(name) {
             None if is_whole_only(name) && !limits.contains_key(*name) => problems.push(FieldProblem::new(
                 format!("{path}.limits"),
-                format!("{name} has a request and no limit, and cannot be shared"),
+                format!(
+                    "{name} has {} and no limit, and cannot be shared",
+                    of("request", default_request(name), "a request")
+                ),
                 format!("write the same amount under limits{}", key_segment(name)),
             )),
             Some(most) if is_whole_only(name) && most != asked => problems.push(FieldProblem::new(
                 at,
-                format!("it differs from {}, and {name} cannot be shared", the_limit(defaults, name)),
+                format!("{} differs from {}, and {name} cannot be shared", the_request(), the_limit()),
                 "write the same amount in both",
             )),
             Some(most) if asked > most => problems.push(FieldProblem::new(
                 at,
-                format!("it is larger than {}", the_limit(defaults, name)),
-                if defaults.contains_key(*name) {
+                format!("{} is larger than {}", the_request(), the_limit()),
+                if default.is_some() {
                     "state a limit, or ask for less"
                 } else {
                     "raise the limit or lower the request"
@@ -140,15 +187,6 @@ fn of_container(
         problems.push(FieldProblem::new(path, "huge pages need CPU or memory beside them", "request either"));
     }
     problems
-}
-
-/// Returns the name of a limit for messages. The author of a pod does not know a limit that a LimitRange has
-/// written.
-fn the_limit(defaults: &BTreeMap<String, String>, name: &str) -> String {
-    match defaults.get(name) {
-        Some(default) => format!("the default limit of {default}"),
-        None => "the limit".to_owned(),
-    }
 }
 
 /// Returns the amounts in thousandths. Amounts that an API server refuses go to `problems`.
@@ -178,7 +216,7 @@ fn amounts<'a>(
 }
 
 /// Returns whether containers cannot share the resource: huge pages and extended resources, such as GPUs.
-fn is_whole_only(name: &str) -> bool {
+pub(super) fn is_whole_only(name: &str) -> bool {
     let of_kubernetes = name.split_once('/').is_none_or(|(domain, _)| domain.ends_with("kubernetes.io"));
     name.starts_with(HUGE_PAGES) || !of_kubernetes
 }

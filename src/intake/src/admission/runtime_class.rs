@@ -17,25 +17,37 @@ pub(super) fn admit(
     spec: &mut PodSpec,
     classes: &BTreeMap<String, RuntimeClass>,
 ) -> Result<Option<String>, FieldProblem> {
-    let Some(name) = spec.runtime_class_name.clone().filter(|name| !name.is_empty()) else { return Ok(None) };
+    let stated = spec.overhead.as_ref().filter(|stated| !stated.is_empty());
+    let refused = |cause: String, next: &str| Err(FieldProblem::new(format!("{path}.overhead"), cause, next));
+    let Some(name) = spec.runtime_class_name.clone().filter(|name| !name.is_empty()) else {
+        return match stated {
+            Some(_) => refused(
+                "an API server refuses it without a RuntimeClass".to_owned(),
+                "remove it, or write the runtimeClassName of a class with this overhead",
+            ),
+            None => Ok(None),
+        };
+    };
     let Some(class) = classes.get(&name) else {
-        let done = spec.overhead.as_ref().is_some_and(|overhead| !overhead.is_empty());
-        return Ok((!done).then(|| {
+        return Ok(stated.is_none().then(|| {
             format!(
                 "RuntimeClass `{name}` is not among the manifests, so its overhead and its node selector are not counted; add it to the files"
             )
         }));
     };
     if let Some(fixed) = class.overhead.as_ref().and_then(|overhead| overhead.pod_fixed.as_ref()) {
-        let stated = spec.overhead.as_ref().filter(|stated| !stated.is_empty());
         if stated.is_some_and(|stated| !is_same(stated, fixed)) {
-            return Err(FieldProblem::new(
-                format!("{path}.overhead"),
+            return refused(
                 format!("it differs from that of RuntimeClass `{name}`, so admission would refuse the pod"),
                 "remove it",
-            ));
+            );
         }
         spec.overhead = Some(fixed.clone());
+    } else if stated.is_some() {
+        return refused(
+            format!("RuntimeClass `{name}` has no overhead, so admission would refuse the pod"),
+            "remove it",
+        );
     }
     let Some(scheduling) = &class.scheduling else { return Ok(None) };
     for (key, value) in scheduling.node_selector.iter().flatten() {

@@ -4,7 +4,9 @@ use poolwright_api::FieldProblem;
 use serde_json::{Value, json};
 
 use super::objects::{Object, group, meta};
+use super::read::Shared;
 use super::scale_down::{replicas_of_only_set, scale_down};
+use super::{Manifest, beside};
 use crate::error::{IntakeError, OfObject};
 
 /// The kinds that have as many pods, or groups of pods, as `spec.replicas` says.
@@ -19,17 +21,21 @@ const SCALED: [&str; 8] = [
     "StatefulSet",
 ];
 
-/// Gives the targets of autoscalers the replicas that these would give them at once. Returns notes, and the problems of
-/// autoscalers that an API server has not stored yet.
-pub(super) fn scale(objects: &mut Vec<Object>) -> (Vec<String>, Vec<IntakeError>) {
-    let scales = |object: &&Object| {
-        object.kind == "HorizontalPodAutoscaler" && group(&object.api_version) == "autoscaling"
-    };
-    let autoscalers: Vec<Object> = objects.iter().filter(scales).cloned().collect();
+/// Gives the targets of autoscalers the replicas that these would give them at once. An autoscaler that a quota does not allow
+/// scales nothing; a note says so where it is read. `there` are objects that a cluster has besides. Returns notes, and the
+/// problems of autoscalers that an API server has not stored yet.
+pub(super) fn scale(objects: &mut Vec<Object>, there: &[Value]) -> (Vec<String>, Vec<IntakeError>) {
+    let autoscalers: Vec<Object> = objects.iter().filter(|object| is_autoscaler(object)).cloned().collect();
+    let refused = over_quota(&autoscalers, objects, there);
     let (mut notes, mut errors) = (Vec::new(), Vec::new());
-    for autoscaler in &autoscalers {
+    for (autoscaler, is_refused) in autoscalers.iter().zip(refused) {
         let name = autoscaler.name();
-        match apply(autoscaler, objects) {
+        let applied = if is_refused {
+            checked(&autoscaler.value["spec"]).map(|_| None)
+        } else {
+            apply(autoscaler, objects)
+        };
+        match applied {
             Ok(note) => notes.extend(note.map(|note| format!("{name}: {note}"))),
             Err(found) if autoscaler.is_stored() => {
                 for FieldProblem { path, cause, .. } in found {
@@ -46,15 +52,32 @@ pub(super) fn scale(objects: &mut Vec<Object>) -> (Vec<String>, Vec<IntakeError>
     (notes, errors)
 }
 
+fn is_autoscaler(object: &Object) -> bool {
+    object.kind == "HorizontalPodAutoscaler" && group(&object.api_version) == "autoscaling"
+}
+
+/// Returns for each autoscaler whether a quota does not allow it.
+fn over_quota(autoscalers: &[Object], objects: &[Object], there: &[Value]) -> Vec<bool> {
+    let is_quota = |object: &&Object| object.kind == "ResourceQuota";
+    if !autoscalers.iter().any(Object::is_new) || !objects.iter().any(|object| is_quota(&object)) {
+        return vec![false; autoscalers.len()];
+    }
+    // Quotas are read before the replicas are known, because they decide about these. Their problems are told later.
+    let (mut shared, mut unused) = (Shared::new(objects), Manifest::default());
+    for quota in objects.iter().filter(is_quota) {
+        drop(quota.read_into(&mut unused, &mut shared));
+    }
+    let stored = autoscalers.iter().filter(|object| !object.is_new());
+    for object in stored.chain(beside(there, &shared).iter().filter(|object| is_autoscaler(object))) {
+        object.count_to_quotas(&mut shared);
+    }
+    autoscalers.iter().map(|autoscaler| autoscaler.over_quota(&mut shared).is_some()).collect()
+}
+
 /// Gives the target of one autoscaler its replicas. Returns a note.
 fn apply(autoscaler: &Object, objects: &mut Vec<Object>) -> Result<Option<String>, Vec<FieldProblem>> {
     let spec = &autoscaler.value["spec"];
-    let (least, most) = bounds(spec)?;
-    let target = |field: &str| spec["scaleTargetRef"][field].as_str().unwrap_or_default();
-    let (kind, own) = (target("kind"), target("name"));
-    if own.is_empty() {
-        return Ok(Some("it names no target (spec.scaleTargetRef), so it does not count".to_owned()));
-    }
+    let Checked { least, most, kind, own } = checked(spec)?;
     let namespace = autoscaler.namespace();
     let is_target = |object: &Object| {
         object.kind == kind && meta(&object.value, "name") == Some(own) && object.namespace() == namespace
@@ -87,7 +110,7 @@ fn apply(autoscaler: &Object, objects: &mut Vec<Object>) -> Result<Option<String
             more => format!("; {more} of its pods would be deleted and do not count"),
         };
         format!(" instead of {stands}, because maxReplicas allows no more{deleted}")
-    } else if counted < most && most < u64::MAX {
+    } else if counted < most {
         format!("; it may have up to {most}, which are not planned")
     } else {
         String::new()
@@ -95,21 +118,46 @@ fn apply(autoscaler: &Object, objects: &mut Vec<Object>) -> Result<Option<String
     Ok(Some(format!("{kind} `{own}` counts with {counted} replicas{more}")))
 }
 
-/// Returns the least and the most replicas. The most are never less than the least.
-fn bounds(spec: &Value) -> Result<(u64, u64), Vec<FieldProblem>> {
+/// What an autoscaler asks for.
+struct Checked<'a> {
+    least: u64,
+    /// Never less than the least.
+    most: u64,
+    /// The kind of its target.
+    kind: &'a str,
+    /// The name of its target.
+    own: &'a str,
+}
+
+/// Reads the spec of an autoscaler. Errors: what an API server refuses (`validateHorizontalPodAutoscalerSpec` in Kubernetes).
+fn checked(spec: &Value) -> Result<Checked<'_>, Vec<FieldProblem>> {
     let mut problems = Vec::new();
-    let mut number = |field: &str, usual: u64| match &spec[field] {
-        Value::Null => usual,
-        stated => stated.as_u64().unwrap_or_else(|| {
-            let cause = format!("`{stated}` is not a number of replicas");
-            problems.push(FieldProblem::new(format!("spec.{field}"), cause, "write a whole number"));
-            usual
-        }),
+    let mut number = |field: &str, usual: Option<u64>, fewest: u64| {
+        let stated = &spec[field];
+        let number = if stated.is_null() { usual } else { stated.as_u64() };
+        if let Some(number) = number.filter(|number| *number >= fewest) {
+            return number;
+        }
+        let (cause, next) = match number {
+            Some(number) => (format!("`{number}` is less than {fewest}"), "raise it"),
+            None if stated.is_null() => ("missing".to_owned(), "add it"),
+            None => (format!("`{stated}` is not a number of replicas"), "write a whole number"),
+        };
+        problems.push(FieldProblem::new(format!("spec.{field}"), cause, next));
+        fewest
     };
-    let (least, most) = (number("minReplicas", 1), number("maxReplicas", u64::MAX));
+    // A cluster with the feature gate HPAScaleToZero allows zero.
+    let (least, most) = (number("minReplicas", Some(1), 0), number("maxReplicas", None, 1));
     if problems.is_empty() && most < least {
         let cause = format!("`{most}` is less than minReplicas ({least})");
         problems.push(FieldProblem::new("spec.maxReplicas", cause, "raise it"));
     }
-    if problems.is_empty() { Ok((least, most)) } else { Err(problems) }
+    let target = |field: &str| spec["scaleTargetRef"][field].as_str().unwrap_or_default();
+    let (kind, own) = (target("kind"), target("name"));
+    for (field, text) in [("kind", kind), ("name", own)] {
+        if text.is_empty() {
+            problems.push(FieldProblem::new(format!("spec.scaleTargetRef.{field}"), "missing", "add it"));
+        }
+    }
+    if problems.is_empty() { Ok(Checked { least, most, kind, own }) } else { Err(problems) }
 }

@@ -295,7 +295,7 @@ impl Object {
                 return Ok(None);
             }
             "RuntimeClass" => {
-                shared.admission.add_runtime_class(read(value)?);
+                shared.admission.add_readable_runtime_class(read(value)?)?;
                 return Ok(None);
             }
             "PriorityClass" => {

@@ -6,9 +6,10 @@ use poolwright_catalog::quantity::amount;
 use serde_json::Value;
 
 use super::objects::{Object, group, meta};
-use crate::error::quantity_problem;
+use super::spreads;
+use crate::error::{IntakeError, OfObject, quantity_problem};
 
-type Problems = Vec<FieldProblem>;
+pub(super) type Problems = Vec<FieldProblem>;
 
 /// The roles of training jobs of Kubeflow, and the field that has them.
 const ROLES: [(&str, &str, &[&str]); 3] = [
@@ -56,6 +57,9 @@ impl Object {
                 problems.push(FieldProblem::new(path, cause, next));
             }
         }
+        if self.makes_new_pods() {
+            spreads::check("spec", spec, &mut problems);
+        }
         problems
     }
 
@@ -71,11 +75,15 @@ impl Object {
     /// Returns the resources that the containers of a written object state.
     fn resources_of_containers(&self) -> Vec<Stated> {
         let mut found = Vec::new();
-        let makes_pods = self.makes_pods() && (self.is_read() || self.kind == "CronJob");
-        if makes_pods && !self.is_stored() {
+        if self.makes_new_pods() {
             resources_below("spec", &self.value["spec"], &mut found);
         }
         found
+    }
+
+    /// Returns whether it is a written object of a kind whose pod templates are known.
+    fn makes_new_pods(&self) -> bool {
+        self.makes_pods() && (self.is_read() || self.kind == "CronJob") && !self.is_stored()
     }
 }
 
@@ -231,6 +239,29 @@ fn priority_class(class: &Value) -> Problems {
         problems.push(FieldProblem::new("preemptionPolicy", cause, "use PreemptLowerPriority or Never"));
     }
     problems
+}
+
+/// Returns a problem for each written PriorityClass that would be a second default of the cluster (admission plugin `Priority`).
+pub(super) fn second_defaults(objects: &[Object]) -> Vec<IntakeError> {
+    let is_default = |object: &&Object| {
+        object.kind == "PriorityClass"
+            && group(&object.api_version) == "scheduling.k8s.io"
+            && object.value["globalDefault"] == true
+    };
+    let defaults: Vec<&Object> = objects.iter().filter(is_default).collect();
+    // What an API server has stored is there first.
+    let Some(first) = defaults.iter().find(|class| class.is_stored()).or(defaults.first()) else {
+        return Vec::new();
+    };
+    let name = meta(&first.value, "name").unwrap_or_default();
+    let others =
+        defaults.iter().filter(|class| !class.is_stored() && meta(&class.value, "name") != Some(name));
+    let problem = |class: &&Object| {
+        let cause = format!("PriorityClass `{name}` is the default already, and a cluster has only one");
+        let error = FieldProblem::new("globalDefault", cause, "remove it from one of them").of(class.name());
+        IntakeError { file: Some(class.file.clone()), ..error }
+    };
+    others.map(problem).collect()
 }
 
 /// Checks the roles of a training job. Some versions of its operator accept them in lower case.

@@ -5,7 +5,7 @@ use poolwright_core::UnmodelledRule;
 use serde_json::{Value, json};
 
 use super::{PodSet, Problems, Sets, at, below, has_condition, number, suspended_or_ended, unknown_fields};
-use crate::error::object_name;
+use crate::error::{Keep, object_name};
 use crate::owned::Maker;
 use crate::template::{count, missing, one};
 
@@ -160,26 +160,34 @@ enum Submission {
 }
 
 impl Submission {
-    /// Reads the mode (`validateRayJobSpec` of `KubeRay`).
+    /// Reads the mode. Errors: everything that `KubeRay` refuses of it (`ValidateRayJobSpec`).
     fn of(spec: &Value) -> Result<Self, Problems> {
-        let refused = |field: &str, cause: &str, next: &str| {
-            Err(one(FieldProblem::new(format!("spec.{field}"), format!("KubeRay refuses {cause}"), next)))
+        let mut problems = Vec::new();
+        let mut refuse = |is_refused: bool, field: &str, cause: &str, next: &str| {
+            if is_refused {
+                let cause = format!("KubeRay refuses {cause}");
+                problems.push(FieldProblem::new(format!("spec.{field}"), cause, next));
+            }
         };
-        match spec["submissionMode"].as_str().filter(|mode| !mode.is_empty()) {
-            None | Some("K8sJobMode") => Ok(Self::Job),
-            Some("HTTPMode" | "InteractiveMode") => Ok(Self::Elsewhere),
+        let submission = match spec["submissionMode"].as_str().filter(|mode| !mode.is_empty()) {
+            None | Some("K8sJobMode") => Self::Job,
+            Some("HTTPMode") => Self::Elsewhere,
+            Some("InteractiveMode") => {
+                let retries = spec["backoffLimit"].as_i64().is_some_and(|limit| limit > 0);
+                refuse(retries, "backoffLimit", "retries with InteractiveMode", "write 0, or remove it");
+                Self::Elsewhere
+            }
             Some("SidecarMode") => {
-                let policy = &spec["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]["restartPolicy"];
-                if spec["submitterPodTemplate"].is_object() {
-                    refused("submitterPodTemplate", "it with SidecarMode", "remove it")
-                } else if has_selector(spec) {
-                    refused("clusterSelector", "it with SidecarMode", "write K8sJobMode")
-                } else if policy.as_str().is_some_and(|policy| !["", "Never"].contains(&policy)) {
-                    let field = "rayClusterSpec.headGroupSpec.template.spec.restartPolicy";
-                    refused(field, "other policies than Never with SidecarMode", "write Never")
-                } else {
-                    Ok(Self::Sidecar)
+                const POLICY: &str = "rayClusterSpec.headGroupSpec.template.spec.restartPolicy";
+                let it = "it with SidecarMode";
+                for field in ["submitterPodTemplate", "submitterConfig"] {
+                    refuse(spec[field].is_object(), field, it, "remove it");
                 }
+                refuse(has_selector(spec), "clusterSelector", it, "write K8sJobMode");
+                let policy = at(spec, POLICY).as_str();
+                let restarts = policy.is_some_and(|policy| !["", "Never"].contains(&policy));
+                refuse(restarts, POLICY, "other policies than Never with SidecarMode", "write Never");
+                Self::Sidecar
             }
             Some(other) => {
                 let next = match meant(other, MODES) {
@@ -187,9 +195,10 @@ impl Submission {
                     None => format!("use one of {}", MODES.join(", ")),
                 };
                 let cause = format!("`{other}` is not a mode");
-                Err(one(FieldProblem::new("spec.submissionMode", cause, next)))
+                return Err(one(FieldProblem::new("spec.submissionMode", cause, next)));
             }
-        }
+        };
+        if problems.is_empty() { Ok(submission) } else { Err(problems) }
     }
 }
 
@@ -216,33 +225,35 @@ pub(super) fn ray_job(object: &Value, name: &str) -> Result<Sets, Problems> {
     if let Some(none) = suspended_or_ended(spec["suspend"] == true || state == "Suspended", ended) {
         return Ok(none);
     }
-    let submission = Submission::of(spec)?;
+    let mut problems = Vec::new();
+    let submission = Submission::of(spec).keep(&mut problems);
     let mut sets = if has_selector(spec) {
-        if submission == Submission::Elsewhere {
-            return Ok(Sets::none(
-                "it runs on a RayCluster that is there already, and makes no pods of its own",
-            ));
-        }
         Sets::default()
     } else {
         let mut cluster = object.clone();
         let head = "/spec/rayClusterSpec/headGroupSpec/template/spec/containers";
         let containers = cluster.pointer_mut(head).and_then(Value::as_array_mut);
-        if submission == Submission::Sidecar
+        if submission == Some(Submission::Sidecar)
             && let Some(containers) = containers
         {
             containers.push(submitter());
         }
-        ray(&cluster, "spec.rayClusterSpec", name, Maker::Begins("RayCluster", format!("{name}-")))?
+        let maker = Maker::Begins("RayCluster", format!("{name}-"));
+        ray(&cluster, "spec.rayClusterSpec", name, maker).keep(&mut problems).unwrap_or_default()
     };
+    let Some(submission) = submission.filter(|_| problems.is_empty()) else { return Err(problems) };
     if submission == Submission::Job {
         let usual = json!({"spec": {"restartPolicy": "Never", "containers": [submitter()]}});
         let own = &spec["submitterPodTemplate"];
         let template = if own.is_object() { own } else { &usual };
         let submitter =
             PodSet::new(format!("{name}-submitter"), 1, "spec.submitterPodTemplate".to_owned(), template);
-        // It comes when the cluster is ready, as a pod of a Job.
-        sets.all.push(PodSet { maker: Maker::Other("Job", name.to_owned()), ..submitter });
+        // It comes when the cluster is ready, as a pod of a Job. Without room for the cluster, it would never come: a node
+        // for it alone would stay empty, so it belongs to the gang of the cluster.
+        let gang = (!sets.gangs.is_empty()).then_some(0);
+        sets.all.push(PodSet { maker: Maker::Other("Job", name.to_owned()), gang, ..submitter });
+    } else if has_selector(spec) {
+        return Ok(Sets::none("it runs on a RayCluster that is there already, and makes no pods of its own"));
     }
     Ok(sets)
 }
