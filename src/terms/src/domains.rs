@@ -3,18 +3,20 @@
 use crate::{keys, labels};
 
 /// The domains under which other autoscalers and clouds define labels of nodes. Users give nodes no labels under them.
-const OTHERS: [&str; 17] = [
+const OTHERS: [&str; 19] = [
     "alibabacloud.com",
     "aliyun.com",
     "azure.com",
     "cast.ai",
     "cloud.google.com",
     "cluster-autoscaler.kubernetes.io",
+    "csi.aws.com",
     "digitalocean.com",
     "eks.amazonaws.com",
     "eksctl.io",
     "gke.io",
     "ibm-cloud.kubernetes.io",
+    "k8s.aws",
     "linode.com",
     "oraclecloud.com",
     "ovhcloud.com",
@@ -98,6 +100,8 @@ mod tests {
             "kubernetes.azure.com/mode",
             "eks.amazonaws.com/nodegroup",
             "alpha.eksctl.io/nodegroup-name",
+            "topology.k8s.aws/zone-id",
+            "topology.ebs.csi.aws.com/zone",
         ] {
             assert!(is_foreign(key) && !is_karpenters(key), "{key}");
         }

@@ -65,7 +65,7 @@ reasons! {
     BufferUnmet: "Units of the pool's `buffer` fit no offering of the pool, so no room is kept for them.", "Read the nearest miss in the message. Ask for less in `spec.buffer`, or allow more offerings in the pool.";
     CalledOff: "Poolwright was about to empty the node, and now keeps it.", "Nothing. The message says why.";
     CheaperElsewhere: "Pods that would join the node's pods would run cheaper elsewhere. So the node admits only pods that Poolwright plans for it, and is terminated when its pods have ended.", "Nothing. To admit all pods, set `spec.disruption.retire: Never` in the pool.";
-    ContradictingRequirements: "The requirements of the pool contradict each other.", "Correct `spec.template.spec.requirements`.";
+    ContradictingRequirements: "The requirements of the pool contradict each other, or a label of its template.", "Correct `spec.template.spec.requirements`, or the label.";
     Detached: "No volume is attached to the node any more.", "Nothing.";
     DisruptionBlocked: "Poolwright must replace the node, but cannot yet.", "Check the budget, annotation, pod or limit that the message names.";
     DisruptionBudgetUnreadable: "A disruption budget of the pool is invalid, so it allows no disruption.", "Correct the schedule or the duration in `spec.disruption.budgets`.";

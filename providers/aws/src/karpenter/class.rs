@@ -4,7 +4,7 @@
 //! those that it does not have, at any depth.
 
 use kube::CustomResourceExt;
-use poolwright_api::strict;
+use poolwright_api::{FieldProblem, strict};
 use poolwright_provider_contract::karpenter::{
     Fields, Outcome, Report, convert_metadata, is_empty, join, text,
 };
@@ -41,13 +41,17 @@ pub(super) fn convert(value: &Value, report: &mut Report) -> Option<Value> {
     let raid = spec["instanceStorePolicy"] == "RAID0";
     let mut class = Class { schema: spec_schema(), family: family(spec), raid, spec: Map::new() };
     for (key, path, value) in fields.rest() {
-        if is_empty(value) {
+        if is_empty(value) && !value.is_null() && class.needs(&key) {
+            report.problem(path, "empty", "write at least one term; Karpenter requires one too");
+            class.spec.insert(key, json!([]));
+        } else if is_empty(value) {
             report.changed(path, "Left out, because it is empty.");
         } else {
             class.field(&key, path, value, report);
         }
     }
     class.absent(report);
+    class.missing_lists(report);
     report.end_of_source();
     let name = if metadata.name.is_empty() { NAMELESS } else { metadata.name.as_str() };
     let mut object = json!({
@@ -66,27 +70,29 @@ pub(super) fn convert(value: &Value, report: &mut Report) -> Option<Value> {
 
 /// Reports what is wrong with a class. Returns it with its defaults, or as it is if it cannot be read.
 fn checked(object: Value, report: &mut Report) -> Value {
-    let class = match strict::read::<EC2NodeClass>(&object) {
-        Ok(class) => class,
-        Err(found) => {
-            for problem in found {
-                let field = match missing(&problem.cause) {
-                    Some(field) => join(&problem.path, field),
-                    None => problem.path,
-                };
-                if !report.is_replaced(&field) {
-                    report.problem(field, problem.cause, problem.next_step);
-                }
-            }
-            return object;
-        }
-    };
-    for error in class.validate_cel().err().into_iter().flatten() {
-        if !report.is_replaced(&error.field_path) {
-            report.problem(error.field_path, error.message, "correct it in the Karpenter manifest");
+    let found = problems_of(&object);
+    for problem in strict::all_problems(&object, found, problems_of) {
+        let field = match missing(&problem.cause) {
+            Some(field) => join(&problem.path, field),
+            None => problem.path,
+        };
+        if !report.is_replaced(&field) {
+            report.problem(field, problem.cause, problem.next_step);
         }
     }
-    serde_json::to_value(class).unwrap_or(object)
+    let class = strict::read::<EC2NodeClass>(&object).ok();
+    class.and_then(|class| serde_json::to_value(class).ok()).unwrap_or(object)
+}
+
+/// Returns what keeps an object from being a class.
+fn problems_of(object: &Value) -> Vec<FieldProblem> {
+    let class = match strict::read::<EC2NodeClass>(object) {
+        Ok(class) => class,
+        Err(found) => return found,
+    };
+    let broken = class.validate_cel().err().into_iter().flatten();
+    let next = "correct it in the Karpenter manifest";
+    broken.map(|error| FieldProblem::new(error.field_path, error.message, next)).collect()
 }
 
 /// Returns the field that is missing, according to a message of serde.
@@ -275,6 +281,27 @@ impl Class {
                 path,
                 "You cannot list network interfaces in Poolwright. A node has one, and `efa: Auto` adds fabric adapters. Leave it out.",
             );
+        }
+    }
+
+    /// Returns whether the spec must have this list.
+    fn needs(&self, key: &str) -> bool {
+        let mut needed = self.schema["required"].as_array().into_iter().flatten();
+        self.schema["properties"][key]["type"] == "array" && needed.any(|one| one == key)
+    }
+
+    /// Reports the lists that the spec must have. Empty ones take their place, so that the rest can be checked.
+    fn missing_lists(&mut self, report: &mut Report) {
+        let lists = self.schema["properties"].as_object().into_iter().flatten().map(|(key, _)| key.clone());
+        let lists: Vec<String> =
+            lists.filter(|key| self.needs(key) && !self.spec.contains_key(key)).collect();
+        for key in lists {
+            report.problem(join("spec", &key), format!("missing field `{key}`"), "add it");
+            self.spec.insert(key, json!([]));
+        }
+        // Without images, nothing is known of their family.
+        if self.spec.get("amiSelectorTerms").is_some_and(is_empty) {
+            self.spec.entry("amiFamily").or_insert(json!("Custom"));
         }
     }
 

@@ -9,6 +9,7 @@
 
 mod buffer;
 pub mod command;
+mod contradictions;
 mod disruption;
 mod labels;
 mod node_class_ref;

@@ -9,7 +9,9 @@ use poolwright_api::{Operator, Requirement};
 use poolwright_provider_contract::karpenter::{Fields, LabelMapping, Report, join};
 use poolwright_terms::labels as ours;
 
+use super::contradictions;
 use super::labels::{KARPENTER_CATALOGUE, label};
+use super::managed_by;
 use super::places::Places;
 use super::values::{CORES, MOST_VALUES, is_met_by_all, names_listed, whole_cores};
 
@@ -26,11 +28,21 @@ pub(super) struct KarpenterRequirement {
     pub is_label: bool,
 }
 
+/// A requirement of the result.
+pub(super) struct Made {
+    /// The path in the source.
+    pub path: String,
+    pub requirement: Requirement,
+    /// Whether its values are names that the built-in catalogue has, and not those that the user wrote.
+    pub of_catalogue: bool,
+}
+
 /// Collects the requirements of a pool.
 #[derive(Default)]
 pub(super) struct Requirements {
-    /// The requirements, each with its path in the source.
-    all: Vec<(String, Requirement)>,
+    /// Whether the pool has a node class of a managed service, which labels its nodes.
+    pub is_managed: bool,
+    all: Vec<Made>,
     /// The user's own labels of the nodes: those of the template, and requirements with one value, which
     /// become labels.
     own: BTreeMap<String, String>,
@@ -122,6 +134,9 @@ impl Requirements {
                     format!("Poolwright has no label for `{}`. {instead} {}", wanted.key, may_buy_more())
                 };
                 report.not_possible(wanted.path, sentence);
+            }
+            LabelMapping::Unneeded(_, why) if !self.is_managed && is_of_service(&wanted.key) => {
+                absent(wanted, why, report);
             }
             LabelMapping::Unneeded(value, why) => unneeded(wanted, value, why, report),
             LabelMapping::Only(value, why) => only(&wanted, value, why, report),
@@ -298,7 +313,7 @@ impl Requirements {
                 let key = wanted.key.clone();
                 let requirement =
                     Requirement { key, operator: wanted.operator, values: wanted.values, min_values: None };
-                self.all.push((wanted.path, requirement));
+                self.all.push(Made { path: wanted.path, requirement, of_catalogue: false });
             }
             _ => report.not_possible(
                 wanted.path,
@@ -313,16 +328,18 @@ impl Requirements {
 
     fn push(&mut self, wanted: KarpenterRequirement, key: &str, report: &mut Report) {
         let min_values = least_values(&wanted, key, report);
+        let of_catalogue = is_derived(&wanted.key);
         let requirement =
             Requirement { key: key.to_owned(), operator: wanted.operator, values: wanted.values, min_values };
-        self.all.push((wanted.path, requirement));
+        self.all.push(Made { path: wanted.path, requirement, of_catalogue });
     }
 
     /// Merges the requirements with the same key and operator.
     pub fn finish(self, report: &mut Report) -> Converted {
+        contradictions::report(&self.all, &self.own, report);
         let mut merged: Vec<Requirement> = Vec::new();
         let mut places = self.places;
-        for (path, next) in self.all {
+        for Made { path, requirement: next, .. } in self.all {
             let same = merged.iter_mut().find(|one| one.key == next.key && one.operator == next.operator);
             let Some(same) = same else {
                 places.add(format!("spec.template.spec.requirements[{}]", merged.len()), path);
@@ -331,7 +348,11 @@ impl Requirements {
             };
             same.min_values = same.min_values.max(next.min_values);
             match next.operator {
-                Operator::In => same.values.retain(|value| next.values.contains(value)),
+                // Without a common value, both contradict each other, which is a problem of its own.
+                Operator::In if same.values.iter().any(|value| next.values.contains(value)) => {
+                    same.values.retain(|value| next.values.contains(value));
+                }
+                Operator::In => continue,
                 Operator::NotIn => {
                     let more = next
                         .values
@@ -344,9 +365,7 @@ impl Requirements {
                 Operator::Lt | Operator::Lte => keep(same, next, |old, new| new < old),
                 Operator::Exists | Operator::DoesNotExist => {}
             }
-            if same.operator == Operator::In && same.values.is_empty() {
-                nothing_meets(path, report);
-            } else if let Some(least) = same.min_values
+            if let Some(least) = same.min_values
                 && same.operator == Operator::In
                 && same.values.len() < usize::try_from(least).unwrap_or(0)
             {
@@ -400,6 +419,16 @@ fn absent(wanted: KarpenterRequirement, instead: &str, report: &mut Report) {
     }
 }
 
+/// Returns whether requirements on the label become names of the catalogue.
+fn is_derived(key: &str) -> bool {
+    matches!(label(key), LabelMapping::Category | LabelMapping::Generation | LabelMapping::Size)
+}
+
+/// Returns whether a managed service defines the label, for nodes of its own.
+fn is_of_service(key: &str) -> bool {
+    key.split_once('/').is_some_and(|(domain, _)| managed_by(domain).is_some())
+}
+
 /// Returns whether nodes can meet a requirement on a label with few values: system, architecture, capacity type.
 fn leaves_any(wanted: &KarpenterRequirement, to: &str) -> bool {
     let values: &[&str] = match to {
@@ -435,9 +464,7 @@ fn least_values(wanted: &KarpenterRequirement, key: &str, report: &mut Report) -
     let policy = "If no such choice is left, nothing is bought, as with Karpenter's default. If you run Karpenter with its \
                   min-values-policy BestEffort (`settings.minValuesPolicy` of its chart), run `poolwright controller` with \
                   `--min-values-policy BestEffort`.";
-    let is_derived =
-        matches!(label(&wanted.key), LabelMapping::Category | LabelMapping::Generation | LabelMapping::Size);
-    if is_derived {
+    if is_derived(&wanted.key) {
         report.changed(
             path,
             format!(
@@ -474,7 +501,7 @@ fn may_buy_more() -> &'static str {
 fn nothing_meets(path: String, report: &mut Report) {
     report.problem(
         path,
-        "nothing in the built-in catalogue meets this requirement together with the others",
+        "nothing in the built-in catalogue meets this requirement",
         "choose instance types or families by name with node.kubernetes.io/instance-type or an instance-family instead",
     );
 }

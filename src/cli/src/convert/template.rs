@@ -12,6 +12,7 @@ use poolwright_terms::{GROUP, NodeClassRef, Taint, TaintEffect, labels};
 
 use super::disruption::{duration_text, expiry};
 use super::labels::label;
+use super::managed_by;
 use super::node_class_ref::node_class_ref;
 use super::places::Places;
 use super::requirements::{KarpenterRequirement, Requirements};
@@ -35,6 +36,8 @@ pub(super) fn convert(of: &mut Fields<'_>, report: &mut Report) -> Read {
     match of.take("template") {
         None => report.problem("spec.template", "missing", "write it with a spec.nodeClassRef"),
         Some(value) => {
+            let group = value["spec"]["nodeClassRef"]["group"].as_str();
+            requirements.is_managed = group.is_some_and(|group| managed_by(group).is_some());
             if let Some(mut template) = Fields::of("spec.template", value, report) {
                 if let Some(mut fields) = template.object("metadata", report) {
                     labels(&mut fields, &mut metadata, &mut requirements, report);

@@ -9,14 +9,12 @@ use super::labels::{KARPENTER_CATALOGUE, parts};
 pub(super) const MOST_VALUES: usize = 100;
 
 /// What to know of a number of vCPUs that became one of whole cores.
-pub(super) const CORES: &str = "counts whole cores that pods can have: each number is one less. On types of \
-                                more than 372 vCPUs it is two less; correct the number if you mean these. If \
-                                the node class reserves more than one core for the system, lower them \
-                                further.";
+pub(super) const CORES: &str = "counts whole cores that pods can have. Each number is less by the cores that the \
+                                system reserves: one of up to 372 vCPUs, and one more for each 400 above. If \
+                                the node class reserves more, lower the numbers further.";
 
 /// Converts numbers of vCPUs. Karpenter counts the vCPUs of the machine. Poolwright's label counts whole
-/// allocatable cores, which is one less, because the system reserves less than one core on machines with up
-/// to 372 vCPUs. Fails with the values that are no numbers.
+/// allocatable cores. Fails with the values that are no numbers.
 pub(super) fn whole_cores(
     mut operator: Operator,
     values: &[String],
@@ -40,8 +38,14 @@ pub(super) fn whole_cores(
             _ => {}
         }
     }
-    let cores = numbers.iter().map(|number| number.saturating_sub(1).to_string()).collect();
+    let cores = numbers.iter().map(|number| cores(*number).to_string()).collect();
     Ok((operator, cores))
+}
+
+/// Returns the whole allocatable cores of a machine. The system reserves 80 thousandths of a core, and 2.5 more for each vCPU after
+/// the fourth: no more than one core of up to 372 vCPUs, and one more for each 400 above.
+fn cores(vcpus: u64) -> u64 {
+    vcpus.saturating_sub(1 + vcpus.saturating_sub(372).div_ceil(400))
 }
 
 /// Returns the families or types of the catalogue that meet a requirement on a part of their name; for `NotIn`, those that do not.

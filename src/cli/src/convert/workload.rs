@@ -1,7 +1,7 @@
 //! Workloads: replaces what pods take from Karpenter (labels in selectors, spreads and affinities, tolerations) in their templates.
 
 use poolwright_api::Operator;
-use poolwright_provider_contract::karpenter::{LabelMapping, Outcome, Report, is_empty, join};
+use poolwright_provider_contract::karpenter::{LabelMapping, Note, Outcome, Report, below, is_empty, join};
 use poolwright_terms::domains::is_karpenters;
 use poolwright_terms::{keys, labels as ours};
 use serde_json::{Map, Value, json};
@@ -107,9 +107,28 @@ fn pod(spec: &mut Map<String, Value>, path: &str, report: &mut Report) {
     if let Some(node) = spec.get_mut("affinity").and_then(|affinity| affinity.get_mut("nodeAffinity")) {
         let path = join(&affinity, "nodeAffinity");
         let mut all_meet = false;
+        let before = report.notes.len();
+        let mut unmet = Vec::new();
         let terms = node.get_mut(required).and_then(|of| of.get_mut("nodeSelectorTerms"));
         for (at, term) in entries(terms) {
-            all_meet |= expressions(term, &format!("{path}.{required}.nodeSelectorTerms[{at}]"), report);
+            let field = format!("{path}.{required}.nodeSelectorTerms[{at}]");
+            if expressions(term, &field, report) {
+                all_meet = true;
+            } else {
+                unmet.push(field);
+            }
+        }
+        // Nothing of the other terms is in the result.
+        if all_meet {
+            let notes = report.notes.split_off(before);
+            let of_unmet = |note: &Note| unmet.iter().any(|field| below(&note.field, field).is_some());
+            report.notes.extend(notes.into_iter().filter(|note| !of_unmet(note)));
+            for field in unmet {
+                report.changed(
+                    field,
+                    "Left out: all nodes of Poolwright meet another term, and one is enough.",
+                );
+            }
         }
         let mut met = Vec::new();
         for (at, term) in entries(node.get_mut(preferred)) {

@@ -81,8 +81,8 @@ pub(crate) fn wanted(
     }
     let needs = usize::from(whole > 0) + usize::from(spec.gpu_share.is_some()) + instances.len();
     if needs > 1 {
-        let cause =
-            "asks for GPUs in more than one way (whole, a share, instances), and one pod cannot mix them";
+        let cause = "asks for GPUs in more than one way (whole GPUs, a share, or MIG instances of several kinds), and Poolwright plans only \
+                     one of these for a pod";
         return (rest, Some(GpuNeed::Impossible(cause.to_owned())));
     }
     let too_many = |count: u64| GpuNeed::Impossible(format!("asks for {count} GPUs"));
@@ -166,11 +166,19 @@ fn named(resource: &ResourceName, count: u64, models: &[&MigModel]) -> GpuNeed {
         .min();
     match (profile, u32::try_from(count)) {
         (Some(profile), Ok(count)) => GpuNeed::Named { resource: resource.clone(), profile, count },
+        (None, _) if has_media_extensions(resource) => GpuNeed::Impossible(format!(
+            "asks for {resource}, and Poolwright plans no MIG instances with media extensions"
+        )),
         (None, _) => GpuNeed::Impossible(format!(
             "asks for {resource}, and no GPU on offer can be cut into such instances"
         )),
         (_, Err(_)) => GpuNeed::Impossible(format!("asks for {count} {resource}")),
     }
+}
+
+/// Returns whether the name is that of a profile such as `1g.10gb+me`, which NVIDIA's device plugin writes as `mig-1g.10gb.me`.
+fn has_media_extensions(resource: &ResourceName) -> bool {
+    resource.as_str().split('.').any(|part| part == "me")
 }
 
 /// Returns the number of GPUs that a pod requests, in thousandths.

@@ -240,7 +240,21 @@ fn invalid(pool: &Pool) -> Option<(Reason, String)> {
     if let Some(problem) = &pool.problem {
         return Some((problem.reason, problem.message.clone()));
     }
-    rules::contradiction(&pool.requirements).map(|message| (Reason::ContradictingRequirements, message))
+    let message = rules::contradiction(&pool.requirements).or_else(|| contradicting_label(pool))?;
+    Some((Reason::ContradictingRequirements, message))
+}
+
+/// Describes the requirement that a label of the template does not meet.
+fn contradicting_label(pool: &Pool) -> Option<String> {
+    let is_own = |one: &&Requirement| !DECIDED_BY_OFFERING.contains(&one.key.as_str());
+    let breaks = |one: &Requirement| {
+        let value = pool.labels.get(&one.key).filter(|_| !rules::matches(one, &pool.labels))?;
+        Some(format!(
+            "label `{}: {value}` of spec.template.metadata.labels does not meet `{one}` of spec.template.spec.requirements; correct one of them",
+            one.key
+        ))
+    };
+    pool.requirements.iter().filter(is_own).find_map(breaks)
 }
 
 /// Names the requirements of a pool that no offering meets, each with the values that the offerings have, and a change that helps.

@@ -85,6 +85,14 @@ impl<'s> Wider<'s, '_> {
         Some(WiderType { kind: best.4, price: best.2 })
     }
 
+    /// Returns why the pod would get no node even if GPUs were cut into MIG instances, where that lies in its request alone.
+    pub fn refusal_if_cut(&self, spec: &PodSpec) -> Option<String> {
+        match gpus::wanted(Sharing::Mig { mixed: false }, &self.supply.mig_models(), spec).1 {
+            Some(GpuNeed::Impossible(cause)) => Some(cause),
+            _ => None,
+        }
+    }
+
     /// Returns whether a pool could buy a node for the pod if GPUs were cut into MIG instances.
     pub fn holds_if_cut(&self, spec: &PodSpec) -> bool {
         let mig = Sharing::Mig { mixed: false };

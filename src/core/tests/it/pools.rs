@@ -20,6 +20,29 @@ fn pods_go_to_the_heaviest_pool_that_can_hold_them() {
 }
 
 #[test]
+fn a_label_of_the_template_that_a_requirement_forbids_is_told_as_the_contradiction_that_it_is() {
+    let labelled = |operator: Operator| Pool {
+        labels: [("team".to_owned(), "x".to_owned())].into(),
+        requirements: vec![Requirement { key: "team".into(), operator }],
+        ..pool("gpu")
+    };
+    let values = || ["x".to_owned()].into();
+    for (operator, words) in
+        [(Operator::NotIn(values()), "team NotIn [x]"), (Operator::DoesNotExist, "team DoesNotExist")]
+    {
+        let plan = planned(&with(cluster(aws(), [labelled(operator)]), [pod("a", requests(1, 1, 1))]));
+        assert_eq!(plan.unplaced[0].reason, UnplacedReason::NoUsablePool);
+        let expected = format!(
+            "label `team: x` of spec.template.metadata.labels does not meet `{words}` of spec.template.spec.requirements"
+        );
+        assert!(plan.unplaced[0].message.contains(&expected), "{}", plan.unplaced[0].message);
+    }
+    let met =
+        planned(&with(cluster(aws(), [labelled(Operator::In(values()))]), [pod("a", requests(1, 1, 1))]));
+    assert_eq!(met.unplaced, []);
+}
+
+#[test]
 fn the_next_pool_buys_for_the_pods_beyond_a_limit() {
     let mut first = Pool { weight: 10, ..pool("first") };
     first.limits.resources.insert(ResourceName::new(ResourceName::NVIDIA_GPU), 1);

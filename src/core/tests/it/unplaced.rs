@@ -232,11 +232,42 @@ fn a_mig_instance_is_told_how_to_be_planned_where_a_gpu_can_be_cut_into_it() {
         "{}",
         told("3g.20gb")
     );
-    assert!(
-        told("7g.80gb").ends_with("no node that it may use would hold it with GPUs cut into such instances"),
-        "{}",
-        told("7g.80gb")
-    );
+    for (profile, cause) in [
+        ("7g.80gb", "it asks for nvidia.com/mig-7g.80gb, and no GPU on offer can be cut into such instances"),
+        (
+            "1g.5gb.me",
+            "it asks for nvidia.com/mig-1g.5gb.me, and Poolwright plans no MIG instances with media extensions",
+        ),
+    ] {
+        assert!(told(profile).ends_with(cause), "{}", told(profile));
+    }
+}
+
+#[test]
+fn a_pod_that_mixes_whole_gpus_and_instances_is_told_that_the_planner_does_not() {
+    let kinds = catalogue(vec![Kind("p4d", capacity(96, 1152, 8), Some("a100-40gb"), &[("a", "21.95")])]);
+    let both = requests(1, 1, 0).with("nvidia.com/mig-1g.5gb", 1).with("nvidia.com/mig-3g.20gb", 1);
+    let told = planned(&with(cluster(kinds, [pool("gpu")]), [pod("a", both)])).unplaced[0].message.clone();
+    assert!(told.ends_with("and Poolwright plans only one of these for a pod"), "{told}");
+}
+
+#[test]
+fn a_pool_that_lacks_room_and_a_label_is_told_the_type_that_has_the_room() {
+    let small =
+        Pool { requirements: vec![is_in("node.kubernetes.io/instance-type", &["small"])], ..pool("cpu") };
+    let kinds = catalogue(vec![
+        Kind("small", capacity(4, 16, 0), None, &[("a", "0.10")]),
+        Kind("large", capacity(8, 32, 0), None, &[("a", "0.20")]),
+    ]);
+    let mut wants = pod("a", requests(6, 1, 0));
+    wants.spec.node_selector.insert("kata".into(), "true".into());
+    let told =
+        planned(&with(cluster(kinds.clone(), [small.clone()]), [wants.clone()])).unplaced[0].message.clone();
+    assert!(told.contains("wants label `kata`") && told.contains("so that it may buy large"), "{told}");
+    // No type has so much memory.
+    wants.spec.requests = requests(6, 1000, 0);
+    let nothing = planned(&with(cluster(kinds, [small]), [wants])).unplaced[0].message.clone();
+    assert!(!nothing.contains("DaemonSets") && !nothing.contains("may buy large"), "{nothing}");
 }
 
 #[test]
@@ -354,7 +385,7 @@ fn a_pool_that_nobody_wrote_is_not_named_and_nobody_is_told_to_change_it() {
     };
     assert_eq!(
         message(pod("a", requests(1, 1, 8))),
-        "needs 8 nvidia.com/gpu in one node; the largest offering of the catalogue for it, g5.12xlarge, has 4; no instance type in the catalogue has more than 4, so ask for less"
+        "needs 8 nvidia.com/gpu in one node; the largest offering of the catalogue for it, g5.12xlarge, has 4; no instance type that this plan may buy has more than 4, so ask for less"
     );
     assert_eq!(
         message(pod("a", requests(1, 1, 0).with("google.com/tpu", 4))),
@@ -370,7 +401,7 @@ fn a_pool_that_nobody_wrote_is_not_named_and_nobody_is_told_to_change_it() {
     );
     assert_eq!(
         message(labelled("topology.kubernetes.io/zone", "z")),
-        "wants `topology.kubernetes.io/zone` z; the catalogue has only a, b"
+        "wants `topology.kubernetes.io/zone` z; this plan may buy only a, b"
     );
 }
 

@@ -217,6 +217,33 @@ fn all_problems_of_a_class_are_told_at_once_and_each_of_them_once() {
 }
 
 #[test]
+fn an_empty_list_is_told_as_empty_and_hides_no_other_problem() {
+    let problems = of(&class(|spec| {
+        spec["subnetSelectorTerms"] = json!([]);
+        spec["securityGroupSelectorTerms"] = json!(null);
+        spec["kubelet"] = json!({"maxPods": "many"});
+        spec["blockDeviceMappings"] = json!([{"deviceName": "/dev/xvda", "ebs": {}}]);
+    }))
+    .report
+    .problems;
+    let mut told: Vec<(&str, &str)> =
+        problems.iter().map(|problem| (problem.field.as_str(), problem.cause.as_str())).collect();
+    told.sort_unstable();
+    let fields: Vec<&str> = told.iter().map(|(field, _)| *field).collect();
+    assert_eq!(
+        fields,
+        [
+            "spec.blockDeviceMappings[0].ebs",
+            "spec.kubelet.maxPods",
+            "spec.securityGroupSelectorTerms",
+            "spec.subnetSelectorTerms"
+        ],
+        "{problems:#?}"
+    );
+    assert_eq!((told[2].1, told[3].1), ("missing field `securityGroupSelectorTerms`", "empty"));
+}
+
+#[test]
 fn a_field_of_a_wrong_type_and_one_that_is_missing_are_named_by_their_paths() {
     let wrong = problem(&of(&class(|spec| spec["kubelet"] = json!({"maxPods": "many"}))));
     assert!(

@@ -41,6 +41,18 @@ fn the_disk_that_kubelet_uses_is_marked_as_the_image_family_has_it() {
 }
 
 #[test]
+fn a_disk_of_a_snapshot_without_a_size_is_told_what_plans_count() {
+    let converted = of(&class(|spec| {
+        spec["blockDeviceMappings"] = json!([{"deviceName": "/dev/xvda", "ebs": {"snapshotID": "snap-1"}}]);
+    }));
+    let sentence = &note(&converted, "spec.blockDeviceMappings[0].rootVolume").sentence;
+    assert!(
+        sentence.contains("plans count 20 GiB") && !sentence.contains("its size is the ephemeral storage"),
+        "{sentence}"
+    );
+}
+
+#[test]
 fn a_disk_that_the_user_marked_stays_the_marked_one() {
     let (converted, marked) = disks(&["/dev/xvda", "/dev/xvdb"], |spec| {
         bottlerocket(spec);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::{Conversion, Outcome};
-use super::{note, of, only, pool, problem, requiring};
+use super::{note, of, only, pool, problem, requiring, template};
 
 /// Returns the requirements on labels of EKS Auto Mode, or of Karpenter's provider.
 fn requirements_under(domain: &str) -> Value {
@@ -85,17 +85,37 @@ fn a_requirement_that_no_node_meets_stops_the_conversion_of_its_pool() {
 
 #[test]
 fn a_restriction_that_all_nodes_of_a_service_meet_does_not_let_a_pool_buy_more() {
-    let converted =
-        requiring(&json!([{"key": "eks.amazonaws.com/compute-type", "operator": "In", "values": ["auto"]}]));
+    let converted = of(&of_auto_mode(|template| {
+        template["requirements"] =
+            json!([{"key": "eks.amazonaws.com/compute-type", "operator": "In", "values": ["auto"]}]);
+    }));
     let sentence = &note(&converted, "spec.template.spec.requirements[0]").sentence;
     assert!(sentence.contains("Auto Mode") && !sentence.contains("buy more"), "{sentence}");
 }
 
+/// Returns a pool of EKS Auto Mode after `change` has changed the spec of its template.
+fn of_auto_mode(change: impl FnOnce(&mut Value)) -> Value {
+    pool(|pool| {
+        template(pool)["nodeClassRef"] =
+            json!({"group": "eks.amazonaws.com", "kind": "NodeClass", "name": "default"});
+        change(template(pool));
+    })
+}
+
+/// Returns the outcome and the sentence of a requirement that is left out of a pool of EKS Auto Mode.
+fn left_out_of_auto_mode(key: &str, operator: &str, values: &[&str]) -> (Outcome, String) {
+    let required = json!([{"key": key, "operator": operator, "values": values}]);
+    outcome(&of(&of_auto_mode(|template| template["requirements"] = required)))
+}
+
 /// Returns the outcome and the sentence of a requirement that is left out.
 fn left_out(key: &str, operator: &str, values: &[&str]) -> (Outcome, String) {
-    let converted = requiring(&json!([{"key": key, "operator": operator, "values": values}]));
-    assert_eq!(only(&converted).spec.template.spec.requirements, [], "{key} {operator} {values:?}");
-    let note = note(&converted, "spec.template.spec.requirements[0]");
+    outcome(&requiring(&json!([{"key": key, "operator": operator, "values": values}])))
+}
+
+fn outcome(converted: &Conversion) -> (Outcome, String) {
+    assert_eq!(only(converted).spec.template.spec.requirements, []);
+    let note = note(converted, "spec.template.spec.requirements[0]");
     (note.outcome, note.sentence.clone())
 }
 
@@ -105,7 +125,7 @@ fn a_label_of_all_nodes_of_a_service_is_left_out_unless_the_requirement_excludes
     let met: [(&str, &[&str]); 4] =
         [("In", &["auto"]), ("In", &["hybrid", "auto"]), ("Exists", &[]), ("NotIn", &["fargate"])];
     for (operator, values) in met {
-        let (outcome, sentence) = left_out(key, operator, values);
+        let (outcome, sentence) = left_out_of_auto_mode(key, operator, values);
         assert_eq!(outcome, Outcome::Changed, "{operator} {values:?}: {sentence}");
         assert!(sentence.starts_with("Left out: ") && sentence.contains("EKS Auto Mode"), "{sentence}");
     }
@@ -117,7 +137,7 @@ fn a_label_of_all_nodes_of_a_service_is_left_out_unless_the_requirement_excludes
         ("DoesNotExist", &[]),
     ];
     for (operator, values) in unmet {
-        let (outcome, sentence) = left_out(key, operator, values);
+        let (outcome, sentence) = left_out_of_auto_mode(key, operator, values);
         assert_eq!(outcome, Outcome::NotPossible, "{operator} {values:?}: {sentence}");
         assert!(
             sentence.contains("excludes all nodes with the value `auto`")
@@ -126,8 +146,9 @@ fn a_label_of_all_nodes_of_a_service_is_left_out_unless_the_requirement_excludes
         );
     }
     for (value, outcome) in [("auto", Outcome::Changed), ("hybrid", Outcome::NotPossible)] {
-        let labelled =
-            of(&pool(|pool| pool["spec"]["template"]["metadata"] = json!({"labels": {key: value}})));
+        let mut labelled = of_auto_mode(|_| {});
+        labelled["spec"]["template"]["metadata"] = json!({"labels": {key: value}});
+        let labelled = of(&labelled);
         assert_eq!(
             note(&labelled, &format!("spec.template.metadata.labels[\"{key}\"]")).outcome,
             outcome,
@@ -140,7 +161,12 @@ fn a_label_of_all_nodes_of_a_service_is_left_out_unless_the_requirement_excludes
 #[test]
 fn no_label_is_left_out_whatever_a_requirement_on_it_says() {
     use Outcome::{Changed, NotPossible};
-    let cases: [(&str, &str, &[&str], Outcome); 10] = [
+    let cases: [(&str, &str, &[&str], Outcome); 14] = [
+        // Only nodes of Auto Mode have this label, and this pool has none.
+        ("eks.amazonaws.com/compute-type", "NotIn", &["auto"], Changed),
+        ("eks.amazonaws.com/compute-type", "DoesNotExist", &[], Changed),
+        ("eks.amazonaws.com/compute-type", "NotIn", &["fargate"], Changed),
+        ("eks.amazonaws.com/compute-type", "In", &["auto"], NotPossible),
         ("karpenter.sh/registered", "In", &["true"], Changed),
         ("karpenter.sh/initialized", "NotIn", &["true"], NotPossible),
         ("eks.amazonaws.com/nodegroup", "NotIn", &["a"], Changed),

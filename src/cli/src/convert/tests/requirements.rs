@@ -94,6 +94,9 @@ fn vcpus_of_every_type_of_the_built_in_catalogue_are_one_more_than_its_label() {
     assert_eq!(bound("Gt", "4"), (Operator::Gt, "3".to_owned()));
     assert_eq!(bound("Gt", "0"), (Operator::Gte, "0".to_owned()));
     assert_eq!(bound("In", "8"), (Operator::In, "7".to_owned()));
+    assert_eq!(bound("In", "372"), (Operator::In, "371".to_owned()));
+    assert_eq!(bound("In", "384"), (Operator::In, "382".to_owned()));
+    assert_eq!(bound("In", "896"), (Operator::In, "893".to_owned()));
 }
 
 #[test]
@@ -137,4 +140,40 @@ fn a_template_label_that_an_offering_decides_is_a_requirement() {
     let template = &only(&converted).spec.template;
     assert_eq!(template.spec.requirements[0].key, "poolwright.dev/capacity-type");
     assert_eq!(template.metadata.labels.keys().collect::<Vec<_>>(), ["team"]);
+}
+
+#[test]
+fn requirements_that_contradict_each_other_or_a_label_are_one_problem_that_names_both() {
+    let zone = "topology.kubernetes.io/zone";
+    let cpu = "karpenter.k8s.aws/instance-cpu";
+    let contradictions = [
+        json!([{"key": zone, "operator": "In", "values": ["a"]}, {"key": zone, "operator": "In", "values": ["b"]}]),
+        json!([{"key": zone, "operator": "In", "values": ["a"]}, {"key": zone, "operator": "NotIn", "values": ["a"]}]),
+        json!([{"key": cpu, "operator": "In", "values": ["4"]}, {"key": cpu, "operator": "Gt", "values": ["8"]}]),
+        json!([{"key": cpu, "operator": "Lt", "values": ["4"]}, {"key": cpu, "operator": "Gt", "values": ["8"]}]),
+    ];
+    for requirements in contradictions {
+        let said = problem(&requiring(&requirements));
+        assert!(
+            said.ends_with(
+                "requirements[1]: no node meets it together with spec.template.spec.requirements[0]; correct one of them"
+            ),
+            "{said}"
+        );
+    }
+    let labelled = |operator: &str, values: Value| {
+        of(&pool(|pool| {
+            pool["spec"]["template"]["metadata"] = json!({"labels": {"team": "x"}});
+            pool["spec"]["template"]["spec"]["requirements"] =
+                json!([{"key": "team", "operator": operator, "values": values}]);
+        }))
+    };
+    for (operator, values) in [("NotIn", json!(["x"])), ("DoesNotExist", json!([])), ("In", json!(["y"]))] {
+        let said = problem(&labelled(operator, values));
+        assert!(said.contains("requirements[0]: contradicts the label `team: x` of the nodes"), "{said}");
+    }
+    only(&labelled("NotIn", json!(["y"])));
+    only(&requiring(&json!([
+        {"key": cpu, "operator": "Gt", "values": ["4"]}, {"key": cpu, "operator": "Lt", "values": ["9"]},
+    ])));
 }

@@ -223,6 +223,20 @@ fn a_pod_for_nodes_that_a_service_does_not_buy_keeps_its_selector() {
 }
 
 #[test]
+fn terms_that_are_left_out_because_all_nodes_meet_another_have_one_note_each() {
+    let terms = json!({"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "eks.amazonaws.com/compute-type", "operator": "In", "values": ["auto"]}]},
+        {"matchExpressions": [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]},
+            {"key": "karpenter.k8s.aws/instance-hypervisor", "operator": "In", "values": ["nitro"]}]}]});
+    let required = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}});
+    let (converted, notes) = pod(json!({"affinity": required}));
+    assert_eq!(converted["affinity"], Value::Null);
+    let outcomes: Vec<Outcome> = notes.iter().map(|(outcome, _)| *outcome).collect();
+    assert_eq!(outcomes, [Outcome::Changed, Outcome::Changed], "{notes:?}");
+    assert!(notes[1].1.contains("meet another term"), "{notes:?}");
+}
+
+#[test]
 fn a_changed_workload_is_printed_as_a_new_object_and_two_of_one_name_may_be_in_two_namespaces() {
     let mut first = deployment(json!({"nodeSelector": {"karpenter.sh/nodepool": "gpu"}}));
     let mut second = first.clone();

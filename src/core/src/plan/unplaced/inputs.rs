@@ -3,8 +3,9 @@
 use poolwright_catalog::ResourceName;
 
 use crate::demand::volumes::Volumes;
-use crate::model::{MinValuesPolicy, RequestOrigin, Sharing, Snapshot};
+use crate::model::{MinValuesPolicy, NodeSelectorTerm, RequestOrigin, Sharing, Snapshot};
 use crate::plan::pack::classes::PodClass;
+use crate::plan::unplaced::labels::is_of_template;
 use crate::rules;
 use crate::rules::colocation::Colocation;
 use crate::rules::requests;
@@ -41,6 +42,22 @@ impl<'s, 'a> UnplacedInputs<'s, 'a> {
     /// Returns an instance type that would hold a pod of the class if the requirements of the pool allowed it.
     pub fn wider(&self, at: usize, class: &PodClass<'_>) -> Option<WiderType<'s>> {
         let asked = Asked { spec: class.spec, requests: &class.requests, gpus: class.gpu_need.as_ref() };
+        self.widened().holds(at, asked)
+    }
+
+    /// Does the same as if nodes of the pool had all labels of the user's own that the pods want: these are another change.
+    pub fn wider_with_labels(&self, at: usize, class: &PodClass<'_>) -> Option<WiderType<'s>> {
+        let mut spec = class.spec.clone();
+        spec.node_selector.retain(|key, _| !is_of_template(key));
+        for term in spec.node_affinity.iter_mut().flatten() {
+            term.requirements.retain(|requirement| !is_of_template(&requirement.key));
+        }
+        // A term without requirements would match nothing.
+        let is_met = |terms: &Vec<NodeSelectorTerm>| terms.iter().any(|term| term.requirements.is_empty());
+        if spec.node_affinity.as_ref().is_some_and(is_met) {
+            spec.node_affinity = None;
+        }
+        let asked = Asked { spec: &spec, requests: &class.requests, gpus: class.gpu_need.as_ref() };
         self.widened().holds(at, asked)
     }
 

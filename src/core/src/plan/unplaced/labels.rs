@@ -186,8 +186,11 @@ pub(crate) fn labels_miss(
     let others: Vec<&Want<'_>> = others.collect();
     let meant = has.iter().find(|value| value.eq_ignore_ascii_case(&want.words));
     let meant = meant.map_or_else(String::new, |value| format!("; did you mean `{value}`?"));
+    // The flags of the plan may leave out what the catalogue has.
+    let only =
+        if named.is_catalogue() { "this plan may buy only".to_owned() } else { format!("{named} has only") };
     let words = format!(
-        "wants `{}` {}; {named} has only {}{meant}{widen}{}",
+        "wants `{}` {}; {only} {}{meant}{widen}{}",
         want.key,
         want.words,
         in_order(has),
@@ -258,10 +261,15 @@ fn hint(key: &str, pool: PoolInWords<'_>) -> String {
         );
     }
     if domains::is_karpenters(key) || domains::is_foreign(key) {
-        return "another autoscaler or cloud sets it, on its own nodes; select by the labels of docs/nodepool.md instead"
+        return "another autoscaler or a cloud sets it, and plans do not know its value; select by the labels of docs/nodepool.md instead"
             .to_owned();
     }
     ADD_IT.to_owned()
+}
+
+/// Returns whether a label of a pool's template is the change that helps with a label.
+pub(crate) fn is_of_template(key: &str) -> bool {
+    ![labels::HOSTNAME, rules::NODE_NAME_FIELD].contains(&key) && hint(key, PoolInWords::Catalogue) == ADD_IT
 }
 
 /// Returns the message for a pool that has offerings for each requirement, but no offering for all of them.
@@ -336,5 +344,13 @@ mod tests {
             change,
             "drop the rule on `team`, or write a NodePool whose spec.template.metadata.labels has it"
         );
+    }
+
+    #[test]
+    fn labels_that_a_cloud_or_the_planner_decides_are_never_advised_for_a_template() {
+        assert!(is_of_template("team"));
+        for key in ["topology.k8s.aws/zone-id", labels::ZONE, NODEPOOL_LABEL, labels::HOSTNAME] {
+            assert!(!is_of_template(key), "{key}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use poolwright_catalog::ResourceName;
 
-use crate::model::Sharing;
+use crate::model::{PoolLimits, Sharing};
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::inputs::UnplacedInputs;
 use crate::rules::format;
@@ -144,11 +144,14 @@ fn remedy(
     resource: &ResourceName,
     wanted: u64,
 ) -> String {
-    if let Some(kind) = inputs.wider(at, class) {
+    if let Some(kind) = inputs.wider_with_labels(at, class) {
         return widen(kind);
     }
     let is_cut = matches!(inputs.sharing, Sharing::Mig { .. });
     if resource.as_str().starts_with(ResourceName::MIG_PREFIX) && !is_cut {
+        if let Some(cause) = inputs.widened().refusal_if_cut(class.spec) {
+            return format!("it {cause}");
+        }
         if !inputs.widened().holds_if_cut(class.spec) {
             return "no node that it may use would hold it with GPUs cut into such instances".to_owned();
         }
@@ -172,15 +175,24 @@ fn remedy(
         return "no instance type in the catalogue has it, so no node can be bought for it".to_owned();
     }
     if most < wanted {
-        return format!(
-            "no instance type in the catalogue has more than {}, so ask for less",
-            format::quantity(resource, most)
-        );
+        let among = if inputs.supply.pools[at].pool.is_implicit {
+            "that this plan may buy"
+        } else {
+            "in the catalogue"
+        };
+        let most = format::quantity(resource, most);
+        return format!("no instance type {among} has more than {most}, so ask for less");
     }
     let sells = if inputs.supply.pools[at].pool.is_implicit {
         "may be bought"
     } else {
         "the node class of the pool sells"
     };
-    format!("no instance type that {sells} holds all that it asks for, beside DaemonSets")
+    let within = if inputs.supply.pools[at].pool.limits == PoolLimits::default() {
+        ""
+    } else {
+        " within the limits of the pool"
+    };
+    let beside = if inputs.snapshot.daemonsets.is_empty() { "" } else { ", beside DaemonSets" };
+    format!("no instance type that {sells} holds all that it asks for{within}{beside}")
 }

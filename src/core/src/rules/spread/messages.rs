@@ -73,7 +73,8 @@ pub(crate) fn fields(rule: &TopologySpreadConstraint) -> String {
 }
 
 /// Returns the message for a pod that no domain admits. `domains` are all existing domains with their counts. `full` are the
-/// domains that could hold the pod without the constraint. `may_buy_elsewhere` says whether a pool could be widened.
+/// domains that could hold the pod without the constraint. `may_buy_elsewhere` says whether a pool could be widened, and the pod could
+/// then go to the nodes.
 pub(crate) fn no_domain(
     rule: &TopologySpreadConstraint,
     domains: &[(String, u64)],

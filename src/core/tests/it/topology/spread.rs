@@ -196,6 +196,25 @@ fn min_domains_are_named_where_they_alone_keep_a_pod_waiting() {
 }
 
 #[test]
+fn a_pod_that_may_not_go_to_the_zone_with_the_fewest_is_not_told_to_buy_there() {
+    let told = |pinned: bool| {
+        let pods = ["p", "q"].map(|name| {
+            let mut pod = spreading(app(name, "web"), 1);
+            pod.spec.spreads[0].ignore_node_affinity = true;
+            if pinned {
+                pod.spec.node_selector.insert("topology.kubernetes.io/zone".into(), "a".into());
+            }
+            pod
+        });
+        let only_a = catalogue(vec![Kind("c7", capacity(4, 16, 0), None, &[("a", "0.10")])]);
+        message(&planned(&with(with(cluster(only_a, [pool("cpu")]), [node_in("m", "b", 0)]), pods)), "q")
+    };
+    assert!(told(false).contains("let a pool buy where there are fewest"), "{}", told(false));
+    let pinned = told(true);
+    assert!(pinned.contains("a cannot take one more") && !pinned.contains("let a pool buy"), "{pinned}");
+}
+
+#[test]
 fn min_domains_of_a_spread_over_nodes_are_named_beside_the_limit_that_allows_no_more_nodes() {
     let left = |min_domains: Option<u32>| {
         let pods = ["p", "q", "r"].map(|name| {

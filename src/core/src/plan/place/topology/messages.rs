@@ -64,8 +64,10 @@ pub(crate) fn refused(
                 only.extend(is_only_reason(place).then_some(place[key] as usize));
             }
             let counts_itself = kind.counted.contains(&spread);
-            let causes = Uneven { inputs, places, tally, spread, counts_itself, homes, full: only }.causes();
-            messages::no_domain(rule, &domains, &full, &causes, !is_catalogue)
+            let uneven = Uneven { inputs, places, tally, spread, counts_itself, homes, full: only };
+            let causes = uneven.causes();
+            let may_buy_elsewhere = !is_catalogue && uneven.may_go_elsewhere(&domains, &causes);
+            messages::no_domain(rule, &domains, &full, &causes, may_buy_elsewhere)
         }
         Refusal::Alone(affinity) => {
             let set = &relations.affinities[affinity];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use poolwright_terms::Taint;
 
-use crate::model::Pod;
+use crate::model::{Operator, Pod, PodSpec, Requirement};
 use crate::plan::place::topology::inputs::TopologyInputs;
 use crate::plan::place::topology::places::{NONE, Place, Places};
 use crate::plan::place::topology::tally::Tally;
@@ -46,6 +46,18 @@ impl Uneven<'_, '_> {
             causes.extend(closed.map(SpreadCause::NodeTaints));
         }
         causes
+    }
+
+    /// Returns whether nodes that are bought in other domains would help: the pod's own rules on the topology key let it go to those
+    /// with the fewest pods or, where too few domains exist, let others count.
+    pub fn may_go_elsewhere(&self, domains: &[(String, u64)], causes: &[SpreadCause]) -> bool {
+        let spread = &self.inputs.relations.spreads[self.spread];
+        let key = self.inputs.relations.keys[spread.key];
+        if causes.iter().any(|cause| matches!(cause, SpreadCause::MinDomains(_))) {
+            return spread.rule.ignore_node_affinity || !is_bound_to(spread.owner, key, domains);
+        }
+        let least = domains.iter().map(|(_, count)| *count).min();
+        domains.iter().any(|(domain, count)| Some(*count) == least && may_be_in(spread.owner, key, domain))
     }
 
     /// Returns whether a domain would take the pod if some domains did not count, with these `minDomains`.
@@ -108,4 +120,28 @@ impl Uneven<'_, '_> {
         };
         snapshot.pods.on_node(node).is_some_and(|there| there.pods.iter().any(counts))
     }
+}
+
+/// Returns whether the pod's own rules on the topology key allow this domain.
+fn may_be_in(spec: &PodSpec, key: &str, domain: &str) -> bool {
+    let labels = BTreeMap::from([(key.to_owned(), domain.to_owned())]);
+    let meets = |one: &Requirement| one.key != key || rules::matches(one, &labels);
+    spec.node_selector.get(key).is_none_or(|value| value == domain)
+        && spec
+            .node_affinity
+            .as_ref()
+            .is_none_or(|terms| terms.iter().any(|term| term.requirements.iter().all(meets)))
+}
+
+/// Returns whether the pod's own rules on the topology key allow no other domain than these.
+fn is_bound_to(spec: &PodSpec, key: &str, domains: &[(String, u64)]) -> bool {
+    let is_known = |value: &String| domains.iter().any(|(domain, _)| domain == value);
+    let binds = |one: &Requirement| {
+        one.key == key && matches!(&one.operator, Operator::In(values) if values.iter().all(is_known))
+    };
+    spec.node_selector.get(key).is_some_and(is_known)
+        || spec
+            .node_affinity
+            .as_ref()
+            .is_some_and(|terms| terms.iter().all(|term| term.requirements.iter().any(binds)))
 }

@@ -1,0 +1,68 @@
+//! Requirements of a pool that no node meets together.
+
+use std::collections::BTreeMap;
+
+use poolwright_api::{Operator, Requirement};
+use poolwright_core as planner;
+use poolwright_provider_contract::karpenter::Report;
+
+use super::requirements::Made;
+use super::values::is_met_by_all;
+
+/// Reports each requirement that contradicts a label of the nodes, or requirements before it.
+pub(super) fn report(all: &[Made], labels: &BTreeMap<String, String>, report: &mut Report) {
+    for (at, made) in all.iter().enumerate() {
+        let Requirement { key, operator, values, .. } = &made.requirement;
+        let label = labels.get(key).filter(|value| !is_met_by_all(*operator, values, Some(value.as_str())));
+        if let Some(value) = label {
+            let cause = format!(
+                "contradicts the label `{key}: {value}` of the nodes, so that Karpenter buys nothing"
+            );
+            report.problem(&made.path, cause, "correct one of them");
+            continue;
+        }
+        let mut others: Vec<&Made> = all[..at].iter().filter(|one| one.requirement.key == *key).collect();
+        // A contradiction among those before has a problem already.
+        if contradict(&others) || !contradict(&[&others[..], &[made]].concat()) {
+            continue;
+        }
+        // One of them is enough to name, if both contradict each other.
+        if let Some(one) = others.iter().find(|one| contradict(&[**one, made])) {
+            others = vec![*one];
+        }
+        let of_catalogue = made.of_catalogue || others.iter().any(|one| one.of_catalogue);
+        let (what, next) = if of_catalogue {
+            (
+                "nothing in the built-in catalogue meets it together with",
+                "correct one of them, or name instance types with node.kubernetes.io/instance-type",
+            )
+        } else {
+            ("no node meets it together with", "correct one of them")
+        };
+        let others: Vec<&str> = others.iter().map(|one| one.path.as_str()).collect();
+        report.problem(&made.path, format!("{what} {}", others.join(" and ")), next);
+    }
+}
+
+/// Returns whether no value of their label meets all of these requirements.
+fn contradict(all: &[&Made]) -> bool {
+    let all: Option<Vec<planner::Requirement>> = all.iter().map(|one| of_planner(&one.requirement)).collect();
+    all.is_some_and(|all| planner::rules::contradiction(&all).is_some())
+}
+
+/// Returns the requirement as the planner has it; `None` if its values are wrong, which is a problem of its own.
+fn of_planner(one: &Requirement) -> Option<planner::Requirement> {
+    let values = || one.values.iter().cloned().collect();
+    let bound = || one.values.first().and_then(|text| text.parse().ok());
+    let operator = match one.operator {
+        Operator::In => planner::Operator::In(values()),
+        Operator::NotIn => planner::Operator::NotIn(values()),
+        Operator::Exists => planner::Operator::Exists,
+        Operator::DoesNotExist => planner::Operator::DoesNotExist,
+        Operator::Gt => planner::Operator::Gt(bound()?),
+        Operator::Gte => planner::Operator::Gte(bound()?),
+        Operator::Lt => planner::Operator::Lt(bound()?),
+        Operator::Lte => planner::Operator::Lte(bound()?),
+    };
+    Some(planner::Requirement { key: one.key.clone(), operator })
+}
