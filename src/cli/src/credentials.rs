@@ -119,7 +119,7 @@ impl Credentials {
     /// Reads the certificates and tokens of a connection.
     pub fn of(config: &Config) -> Self {
         let auth = &config.auth_info;
-        let text = auth.token.as_ref().map(|token| token.expose_secret());
+        let text = auth.token.as_ref().map(ExposeSecret::expose_secret);
         let token = text.and_then(token);
         let authorities = config.root_cert.iter().flatten();
         Self {

@@ -147,7 +147,7 @@ mod tests {
         let mut both = told(&[]);
         both.sort();
         assert_eq!(both, [replicas, weight]);
-        assert_eq!(told(&[known.clone()]), [replicas]);
+        assert_eq!(told(std::slice::from_ref(&known)), [replicas]);
         let other = IntakeError { file: Some("other.yaml".to_owned()), ..known };
         assert_eq!(told(&[other]).len(), 2, "a problem of another file is another one");
     }

@@ -67,7 +67,7 @@ fn with(mut problem: Problem, nodes: Vec<ExistingNode>) -> Problem {
 /// A signal that says stop after some answers, and counts what follows.
 #[derive(Default)]
 struct Patience {
-    patience: u32,
+    answers: u32,
     asked: u32,
     /// The units of work, and the plans, after it said stop.
     units: u64,
@@ -77,15 +77,15 @@ struct Patience {
 impl StopSignal for Patience {
     fn should_stop(&mut self) -> bool {
         self.asked += 1;
-        self.asked > self.patience
+        self.asked > self.answers
     }
 
     fn improved(&mut self, _plan: &Solution) {
-        self.plans += u32::from(self.asked > self.patience);
+        self.plans += u32::from(self.asked > self.answers);
     }
 
     fn spent(&mut self, units: u64) {
-        self.units += if self.asked > self.patience { units } else { 0 };
+        self.units += if self.asked > self.answers { units } else { 0 };
     }
 }
 
@@ -96,7 +96,7 @@ fn a_consolidation_that_is_told_to_stop_begins_no_further_part() {
     let nodes = (0..12).map(|_| node(&problem, "5.672", [47810, 4], &[(0, 1)])).collect();
     let problem = with(problem, nodes);
     for patience in 0..40 {
-        let mut signal = Patience { patience, ..Patience::default() };
+        let mut signal = Patience { answers: patience, ..Patience::default() };
         let solution = solve(&problem, &Options::default(), &mut signal).expect("a well-formed problem");
         assert_eq!(check(&problem, &solution), Ok(()));
         assert!(signal.asked <= patience + 12, "asked {} times with patience for {patience}", signal.asked);

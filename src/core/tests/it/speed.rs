@@ -154,7 +154,7 @@ fn budgets_that_never_allow_an_eviction_are_found_among_those_of_ten_thousand_po
         key: object_key(&format!("first-{n}")),
         uid: Uid(format!("budget-{n}")),
         selector: BudgetSelector::Pods(vec![is_in("app", &[&format!("first-{n}")])]),
-        limit: Some(BudgetLimit::MaxUnavailable(CountOrPercent::Count(u64::from(n % 100 > 0)))),
+        limit: Some(BudgetLimit::MaxUnavailable(CountOrPercent::Count(u64::from(!n.is_multiple_of(100))))),
         expected: 0,
         allowed: None,
         failure: None,

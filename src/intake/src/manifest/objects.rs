@@ -52,7 +52,7 @@ pub(crate) fn documents(text: &str) -> Result<Vec<Value>, FieldProblem> {
 pub(super) struct Object {
     pub file: String,
     /// Its place in the file, for messages about objects without a name.
-    place: String,
+    pub place: String,
     pub kind: String,
     pub api_version: String,
     pub value: Value,

@@ -102,7 +102,9 @@ impl Object {
         let unknown: Vec<String> = unknown.map(|problem| problem.path.clone()).collect();
         if !unknown.is_empty() {
             let mut known = self.value.clone();
-            unknown.iter().for_each(|path| strict::remove(&mut known, path));
+            for path in &unknown {
+                strict::remove(&mut known, path);
+            }
             problems = of(&known).read_strictly_into(manifest, shared).err().unwrap_or_default();
         }
         let named = |note: &str| format!("{}: {note}", self.name());

@@ -356,7 +356,7 @@ mod tests {
     fn a_first_plan_that_is_told_to_stop_is_whole_and_little_work_follows() {
         let all: Vec<u32> = (0..40).collect();
         let classes = (0..120).map(|at| class("class", [1 + at % 7, 1 + at % 11, 0], 5, &all)).collect();
-        let node = |at| candidate("node", 10_000 * (at + 3) + at * at, [8 + at, 40 - at / 2, 0]);
+        let node = |at: u64| candidate("node", 10_000 * (at + 3) + at * at, [8 + at, 40 - at / 2, 0]);
         let model = Model::new(&problem(classes, (0..40).map(node).collect()));
         let mut looks = 0;
         let best = plan_until(&model, &mut |_| {

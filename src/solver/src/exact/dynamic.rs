@@ -165,7 +165,7 @@ mod tests {
     fn multisets_are_not_compared_with_bins_any_further_after_the_signal_says_stop() {
         let all: Vec<u32> = (0..40).collect();
         let classes = (0..12).map(|at| class("class", [1 + at, 13 - at, 0], 1, &all)).collect();
-        let node = |at| candidate("node", 10_000 * (at + 3) + at * at, [20 + at, 60 - at, 0]);
+        let node = |at: u64| candidate("node", 10_000 * (at + 3) + at * at, [20 + at, 60 - at, 0]);
         let model = Model::new(&problem(classes, (0..40).map(node).collect()));
         let mut signal = Fifth::default();
         let mut meter = Meter::new(&mut signal, u64::MAX);
