@@ -11,7 +11,8 @@ use poolwright_core::{ClaimName, PoolName, Snapshot, why};
 
 use crate::args::{ExplainFlags, Explainable};
 use crate::exit::{ExitStatus, Failure};
-use crate::plan::{Input, PlanWithRoom, plan_with_room, prepare};
+use crate::plan::{Input, PlanWithRoom, plan_with_room, prepare, tell_of_flags};
+use crate::print::TableLayout;
 use crate::solve_timer::SolveTimer;
 
 /// Explains one object.
@@ -23,7 +24,10 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
     let clock = SystemClock::new();
     let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
     let now = clock.now();
-    let PlanWithRoom { plan, explanations } = plan_with_room(&input.snapshot, now, &options, &mut timer);
+    let PlanWithRoom { mut plan, explanations } = plan_with_room(&input.snapshot, now, &options, &mut timer);
+    if kind == Explainable::Pod {
+        tell_of_flags(&mut plan, &input, now, &options, &flags.search);
+    }
     let snapshot = &input.snapshot;
     let lines = match kind {
         Explainable::Pod => {
@@ -77,12 +81,13 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
     };
     let notes = volumes.into_iter().chain(input.notes_about(kind, name));
     lines.extend(notes.map(|note| format!("Note: {}.", note.trim_end_matches('.'))));
-    lines.extend(reason);
     if let Some(namespace) = namespace.filter(|_| kind != Explainable::Pod) {
-        lines.push(format!("-n {namespace} does not count here: only pods are in a namespace."));
+        lines.push(format!("-n {namespace} has no effect here: only pods have a namespace."));
     }
+    lines.extend(reason);
+    let layout = TableLayout::list(false);
     for line in lines {
-        writeln!(out, "{line}").map_err(Failure::writing)?;
+        writeln!(out, "{}", layout.fit(&line, 0)).map_err(Failure::writing)?;
     }
     Ok(ExitStatus::Done)
 }

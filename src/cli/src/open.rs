@@ -16,6 +16,7 @@ use serde_json::json;
 use crate::args::{Explainable, OpenFlags};
 use crate::connect::{self, Patience};
 use crate::exit::{ExitStatus, Failure};
+use crate::print::TableLayout;
 use crate::top::leader;
 
 /// How often a node is read again after somebody else has changed it.
@@ -33,6 +34,7 @@ pub fn run(flags: &OpenFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
 async fn open(flags: &OpenFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     let client =
         connect::client(flags.kubeconfig.as_deref(), flags.context.as_deref(), Patience::Retries).await?;
+    let layout = TableLayout::list(false);
     match leads(&client, SystemClock::new().now()).await {
         Ok(None) => {}
         Ok(Some(holder)) => {
@@ -40,11 +42,12 @@ async fn open(flags: &OpenFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
                 "a controller runs ({holder} leads) and would close the nodes again; to keep the nodes of a pool open, set `spec.disruption.retire: Never` in the NodePool"
             )));
         }
-        Err(why) => writeln!(
-            out,
-            "Whether a controller runs is not known ({why}). If one does, it closes the nodes again."
-        )
-        .map_err(Failure::writing)?,
+        Err(why) => {
+            let said = format!(
+                "Whether a controller runs is not known ({why}). If one does, it closes the nodes again."
+            );
+            writeln!(out, "{}", layout.fit(&said, 0)).map_err(Failure::writing)?;
+        }
     }
     let api = Api::<Node>::all(client);
     let nodes = find(&api, flags).await?;
@@ -70,7 +73,7 @@ async fn open(flags: &OpenFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
                 }
             }
         };
-        writeln!(out, "{said}").map_err(Failure::writing)?;
+        writeln!(out, "{}", layout.fit(&said, 0)).map_err(Failure::writing)?;
     }
     if failed.is_empty() {
         return Ok(ExitStatus::Done);

@@ -6,7 +6,7 @@ use poolwright_catalog::Catalogue;
 use poolwright_controller::clock::{Clock, SystemClock};
 
 /// The greatest age in days of prices that need no sentence. Clouds change list prices seldom, and spot prices all the time.
-const OLD: i32 = 30;
+pub const OLD: i32 = 30;
 
 /// The variable that replaces the date of today. The examples of the documentation set it, so that they stay true.
 const TODAY: &str = "POOLWRIGHT_TODAY";

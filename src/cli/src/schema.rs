@@ -115,7 +115,7 @@ mod tests {
         assert!(all.len() > 20, "{all:?}");
         for pattern in all {
             let said = in_words(&format!("Invalid value: \"x\" does not match \"{pattern}\""));
-            assert!(said.starts_with("`x` is not a"), "src/api/src/patterns.rs lacks {pattern}: {said}");
+            assert!(said.starts_with("`x` is not "), "src/api/src/patterns.rs lacks {pattern}: {said}");
             assert!(said.contains("; write "), "{said}");
         }
     }

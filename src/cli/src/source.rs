@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use poolwright_intake::IntakeError;
-use poolwright_intake::manifest::{Manifest, objects, read_files};
+use poolwright_intake::manifest::{Manifest, is_cluster_scoped, objects, read_files};
 use serde_json::Value;
 
 use crate::clouds;
@@ -94,32 +94,11 @@ pub fn file(path: &Path) -> Result<Source, String> {
 /// The most bytes of one file. A larger one would end in a lack of memory.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The kinds of objects without a namespace, apart from node classes.
-const CLUSTER_SCOPED: [&str; 17] = [
-    "APIService",
-    "CSIDriver",
-    "CSINode",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "CustomResourceDefinition",
-    "DeviceClass",
-    "Namespace",
-    "Node",
-    "NodeClaim",
-    "NodePool",
-    "PersistentVolume",
-    "PriorityClass",
-    "ResourceSlice",
-    "RuntimeClass",
-    "StorageClass",
-    "VolumeAttachment",
-];
-
 /// Puts the objects that name no namespace into this one, as `kubectl apply -n` does.
 pub fn in_namespace(sources: Vec<Source>, namespace: &str) -> Vec<Source> {
     let put = |mut object: Value| {
         let kind = object["kind"].as_str().unwrap_or_default();
-        let has_namespace = !CLUSTER_SCOPED.contains(&kind) && !clouds::is_node_class(kind);
+        let has_namespace = !is_cluster_scoped(kind) && !clouds::is_node_class(kind);
         let names_none = object["metadata"]["namespace"].as_str().is_none_or(str::is_empty);
         if let Some(metadata) = object["metadata"].as_object_mut().filter(|_| has_namespace && names_none) {
             metadata.insert("namespace".to_owned(), namespace.into());

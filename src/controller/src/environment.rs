@@ -1,8 +1,12 @@
-//! The clocks, threads and suspension that a controller runs with.
+//! The clocks, threads, planner and suspension that a controller runs with.
+
+use std::sync::Arc;
+
+use poolwright_core::plan::plan;
 
 use crate::edge::clock::{SharedClock, SystemClock};
 use crate::edge::stoppable::Stoppable;
-use crate::loops::compute::{Spawner, blocking_threads};
+use crate::loops::compute::{PlanFunction, Spawner, blocking_threads};
 
 /// The environment of a controller. A simulator replaces it.
 pub struct Environment {
@@ -10,13 +14,20 @@ pub struct Environment {
     pub clock: SharedClock,
     /// Runs the computation of plans.
     pub spawner: Spawner,
+    /// Makes plans.
+    pub plan: PlanFunction,
     /// Suspends and resumes the process.
     pub stoppable: Stoppable,
 }
 
 impl Default for Environment {
-    /// Returns the production environment: the system clocks, tokio's blocking threads, and no suspension.
+    /// Returns the production environment: the system clocks, tokio's blocking threads, the planner of `core`, and no suspension.
     fn default() -> Self {
-        Self { clock: SystemClock::shared(), spawner: blocking_threads(), stoppable: Stoppable::default() }
+        Self {
+            clock: SystemClock::shared(),
+            spawner: blocking_threads(),
+            plan: Arc::new(plan),
+            stoppable: Stoppable::default(),
+        }
     }
 }

@@ -15,7 +15,7 @@
 //! | `observed` | watches and inventory, and the world that they keep |
 //! | `executor` | the executor, which carries out actions; the writer of events |
 //! | `loops` | the leader's loops: each looks at the world, asks `core`, and submits actions |
-//! | `environment` | the clocks, threads and suspension that a controller runs with |
+//! | `environment` | the clocks, threads, planner and suspension that a controller runs with |
 //!
 //! ```text
 //!  API server, clouds ──> observed ──> world ──> loops ──> core ──> actions ──> executor ──> leader::writer ──> API server, clouds
@@ -51,7 +51,7 @@ pub use leader::LeaseSettings;
 // For the doc tests that show which writes compile.
 #[doc(hidden)]
 pub use leader::writer::Permit;
-pub use loops::compute::{Spawner, blocking_threads};
+pub use loops::compute::{PlanFunction, Spawner, blocking_threads};
 pub use loops::lives::{Learned, NAME as LIVES, stored as stored_lives};
 #[doc(hidden)]
 pub use observed::reader::Objects;
@@ -96,7 +96,7 @@ pub async fn run_in(
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     config.check()?;
-    let Environment { clock, spawner, stoppable } = environment;
+    let Environment { clock, spawner, plan, stoppable } = environment;
     let (config, metrics) = (Arc::new(config), Metrics::new()?.with_process()?);
     let providers = Providers::new(providers)?.without(config.disabled_kinds.clone());
     let (elector, terms) =
@@ -125,7 +125,7 @@ pub async fn run_in(
     let mut election =
         AbortOnDropHandle::new(tokio::spawn(stoppable.clone().run(elector.run(release.clone()))));
     let mut loops = Tasks::new(stoppable);
-    let compute = Compute { spawner, clock };
+    let compute = Compute { spawner, clock, plan };
     loops::start(&config, committed, &context, &executor, compute, &leading, &mut loops);
 
     let mut elects = true;

@@ -60,7 +60,7 @@ pub fn respond(outcome: &Outcome<'_>, setbacks: &mut Setbacks, now: Timestamp) -
     match *outcome {
         Outcome::Launched { claim, offering, unavailable } => {
             fail(claim, unavailable, setbacks, now);
-            setbacks.succeeded(&claim.node_class, offering);
+            setbacks.succeeded(claim, offering, now);
             // The reservation has one instance less now, so the catalogue is stale.
             let used_reservation = offering.capacity_type == CapacityType::Reserved;
             if used_reservation { vec![Action::RefreshCatalogues] } else { Vec::new() }
@@ -89,7 +89,7 @@ pub fn respond(outcome: &Outcome<'_>, setbacks: &mut Setbacks, now: Timestamp) -
 
 fn fail(claim: &Claim, unavailable: &[Unavailable], setbacks: &mut Setbacks, now: Timestamp) {
     for one in unavailable {
-        setbacks.failed(&claim.node_class, &one.offering, now);
+        setbacks.failed(claim, &one.offering, now);
     }
 }
 

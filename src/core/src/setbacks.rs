@@ -23,7 +23,7 @@ const TOGETHER: SignedDuration = SignedDuration::from_mins(2);
 const REFUSED_FOR: SignedDuration = SignedDuration::from_mins(10);
 
 /// Offerings to avoid for a while, or to buy only if everything else is much more expensive, by node class. Each consecutive
-/// failure doubles the time. A success ends it.
+/// failure doubles the time. No success shortens it. A success of a claim that was created after that time ends the row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setbacks {
     first: SignedDuration,
@@ -52,8 +52,12 @@ struct ReclaimHistory {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Setback {
+    /// The number of consecutive failures.
     failures: u32,
     until: Timestamp,
+    /// The time of the last success of a claim that was created after `until`. Claims created before it may still fail: they belong
+    /// to the same round, as the nodes of one gang do, and their failures continue the row.
+    succeeded: Option<Timestamp>,
 }
 
 impl Default for Setbacks {
@@ -78,14 +82,19 @@ impl Setbacks {
         }
     }
 
-    /// Registers a failure, and returns the time until which the offering is held back. A failure while the offering is held back
-    /// belongs to an earlier launch and does not count again.
-    pub fn failed(&mut self, node_class: &NodeClassRef, offering: &OfferingId, now: Timestamp) -> Timestamp {
-        let setback = self
-            .offerings
-            .entry((node_class.clone(), offering.clone()))
-            .or_insert(Setback { failures: 0, until: Timestamp::MIN });
+    /// Registers that a launch for this claim failed for the offering, or that its node never became usable. Returns the time until
+    /// which the offering is held back. A failure while the offering is held back belongs to an earlier launch and does not count
+    /// again.
+    pub fn failed(&mut self, claim: &Claim, offering: &OfferingId, now: Timestamp) -> Timestamp {
+        let setback = self.offerings.entry((claim.node_class.clone(), offering.clone())).or_insert(Setback {
+            failures: 0,
+            until: Timestamp::MIN,
+            succeeded: None,
+        });
         if setback.until <= now {
+            if setback.succeeded.take().is_some_and(|at| at < claim.created) {
+                setback.failures = 0;
+            }
             let doublings = setback.failures.min(30);
             let seconds = self.first.as_secs().saturating_mul(1 << doublings).min(self.most.as_secs());
             setback.failures = setback.failures.saturating_add(1);
@@ -152,10 +161,19 @@ impl Setbacks {
         !(before.is_empty() && self.interruptions.is_empty())
     }
 
-    /// Registers a successful launch: the offering is no longer held back, and launches with the node class can succeed.
-    pub fn succeeded(&mut self, node_class: &NodeClassRef, offering: &OfferingId) {
-        self.offerings.remove(&(node_class.clone(), offering.clone()));
-        self.launch_problems.remove(node_class);
+    /// Registers a successful launch for a claim: launches with its node class can succeed. If the claim was created after the
+    /// offering was held back, its row of failures may end.
+    ///
+    /// An earlier claim was planned before the failure. Its success says nothing of the next launch: if a quota has room for one of
+    /// two nodes, each round has a success and a failure.
+    pub fn succeeded(&mut self, claim: &Claim, offering: &OfferingId, now: Timestamp) {
+        self.launch_problems.remove(&claim.node_class);
+        let key = (claim.node_class.clone(), offering.clone());
+        // The API server records the time of creation in whole seconds.
+        let is_later = |setback: &&mut Setback| setback.until.as_second() <= claim.created.as_second();
+        if let Some(setback) = self.offerings.get_mut(&key).filter(is_later) {
+            setback.succeeded = Some(now);
+        }
     }
 
     /// Registers that launches with a node class cannot succeed until a person changes something.

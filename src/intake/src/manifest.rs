@@ -24,11 +24,11 @@ use poolwright_core::{
 use poolwright_terms::NodeClassRef;
 use serde_json::Value;
 
-use crate::admission::Admission;
 use crate::error::{IntakeError, OfObject, object_name};
 use crate::pod_sets::{self, PodSet};
 
 pub use crate::template::NOT_SUBMITTED;
+pub use kinds::is_cluster_scoped;
 pub use missing::MissingPods;
 pub(crate) use objects::documents;
 use objects::{Object, flatten, meta, number_generated, once};
@@ -87,7 +87,7 @@ pub struct RefusedPods {
     pub object: String,
     /// Its namespace.
     pub namespace: String,
-    /// How many.
+    /// How many; zero if nobody knows, as for a DaemonSet that is refused itself.
     pub pods: usize,
 }
 
@@ -143,6 +143,9 @@ pub struct Manifest {
     pub bound_elsewhere: Vec<String>,
     /// The pods that an API server refuses to create. They are not in [`Self::pods`].
     pub refused: Vec<RefusedPods>,
+    /// The names of the objects that a quota refuses: `Service ml/web`. Nothing in the manifest follows from them. Pods are in
+    /// [`Self::refused`] instead.
+    pub not_created: BTreeSet<String>,
 }
 
 /// The objects of a manifest as written, without lists. `source` is the name of the file, for messages.
@@ -218,12 +221,11 @@ pub fn read_files<'a>(
     errors.extend(problems);
     manifest.written = objects.iter().filter_map(Object::written).collect();
     let mut shared = Shared::new(&objects);
-    // The admission of other objects depends on these.
-    let (rules, others): (Vec<_>, Vec<_>) =
-        objects.iter().partition(|object| Admission::KINDS.contains(&object.kind.as_str()));
+    let mut in_order: Vec<&Object> = objects.iter().collect();
+    in_order.sort_by_key(|object| object.rank());
     let mut counted = false;
-    for object in rules.into_iter().chain(others) {
-        if !counted && !Admission::KINDS.contains(&object.kind.as_str()) {
+    for object in in_order {
+        if !counted && object.rank() > 0 {
             counted = true;
             let stored = objects.iter().filter(|object| !object.is_new());
             for object in stored.chain(&beside(there, &shared)) {
@@ -293,10 +295,13 @@ pub fn job_set_of<'a>(object: &Value, mut objects: impl Iterator<Item = &'a Valu
         return None;
     }
     let (kind, name) = pod_sets::train_job::runtime_of(object);
+    let namespace = |one: &Value| meta(one, "namespace").unwrap_or("default").to_owned();
+    let is_near =
+        |one: &Value| !pod_sets::train_job::is_namespaced(kind) || namespace(one) == namespace(object);
     let is_it = |one: &&Value| {
         let version = one["apiVersion"].as_str().unwrap_or_default();
         let is_runtime = pod_sets::train_job::is_runtime(objects::group(version), kind);
-        is_runtime && one["kind"] == kind && meta(one, "name") == Some(name)
+        is_runtime && one["kind"] == kind && meta(one, "name") == Some(name) && is_near(one)
     };
     Some(pod_sets::train_job::made(object, objects.find(is_it)?))
 }

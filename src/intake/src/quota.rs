@@ -42,8 +42,8 @@ const OF_OBJECTS: [&str; 6] = [
     "services.nodeports",
 ];
 
-/// The kinds with objects that decide about the admission of others, so they are not refused here themselves.
-const DECIDING: [&str; 2] = ["resourcequotas", "limitranges"];
+/// The kind whose objects decide about all others, so they are not refused here themselves.
+const DECIDING: &str = "resourcequotas";
 
 /// Converts a ResourceQuota: the requests and the number of pods that it still allows, and which pods it counts. It ignores limits.
 /// A quota without a status has nothing in use: that lasts until its controller has counted.
@@ -156,7 +156,7 @@ pub(crate) enum Reading {
 /// (`pkg/quota/v1/evaluator/core` in Kubernetes).
 pub(crate) fn reading(key: &str) -> Reading {
     let counted = key.strip_prefix(COUNT);
-    if DECIDING.contains(&counted.unwrap_or(key)) || key.ends_with(".deviceclass.resource.k8s.io/devices") {
+    if counted.unwrap_or(key) == DECIDING || key.ends_with(".deviceclass.resource.k8s.io/devices") {
         return Reading::NotRead;
     }
     let of_class = key.rsplit_once(STORAGE_CLASS).map_or(key, |(_, own)| own);
@@ -191,6 +191,7 @@ mod tests {
                 "pods",
                 "count/pods",
                 "count/jobs.batch",
+                "count/limitranges",
                 "services.nodeports",
                 "requests.storage",
                 "persistentvolumeclaims",
@@ -200,7 +201,7 @@ mod tests {
             Reading::Enforced,
         );
         all(
-            &["resourcequotas", "count/limitranges", "gpu.deviceclass.resource.k8s.io/devices"],
+            &["resourcequotas", "count/resourcequotas", "gpu.deviceclass.resource.k8s.io/devices"],
             Reading::NotRead,
         );
         all(

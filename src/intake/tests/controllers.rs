@@ -24,7 +24,7 @@ fn a_deployment_that_wants_more_than_its_replica_sets_lacks_the_difference() {
         "{:?}",
         manifest.notes
     );
-    let counts = "Deployment default/web: what it controls is in the manifest and counts instead";
+    let counts = "Deployment default/web: its pods in the manifest count instead";
     for wanted in [1, 2] {
         let manifest = read(&there(wanted, 2));
         assert_eq!(manifest.pods.len(), 2, "fewer change nothing");

@@ -18,6 +18,7 @@ use crate::cluster::{Cluster, Tally};
 use crate::dice::Dice;
 use crate::invariants::{Departures, Leadership, Memory, Scene, TOLD_WITHIN, Violation};
 use crate::malformed;
+use crate::poison::{self, Planning};
 use crate::record::{Closed, Record};
 use crate::scenario::{Blow, STATIC_POOL, Scenario};
 use crate::time::{MachineClock, Time};
@@ -93,6 +94,10 @@ pub enum Sabotage {
     ChoiceUnseen,
     /// It does not see the reservation.
     ReservationUnseen,
+    /// Its calls of the cloud go on after it has lost the Lease. Its writes to the API server do not.
+    CloudCallsGoOn,
+    /// Its plans see the pods that it has set aside.
+    NothingIsSetAside,
 }
 
 /// The result of a world.
@@ -147,6 +152,7 @@ struct World {
     scenario: Scenario,
     leadership: Leadership,
     departures: Departures,
+    planning: Planning,
     witness: Witness,
     sent: Arc<AtomicU64>,
     replicas: Vec<Option<Replica>>,
@@ -205,6 +211,7 @@ impl World {
         let mut plans: Vec<(Duration, Plan)> =
             scenario.blows.iter().map(|(at, blow)| (*at, Plan::Blow(*blow))).collect();
         plans.push((scenario.chaos, Plan::Peace));
+        let planning = Planning::new(server.clone(), time, setup.sabotage);
         let replicas = (0..scenario.replicas).map(|_| None).collect();
         let sent = Arc::default();
         Self {
@@ -218,6 +225,7 @@ impl World {
             scenario,
             leadership,
             departures,
+            planning,
             witness,
             sent,
             replicas,
@@ -279,6 +287,7 @@ impl World {
             if struck > disturbances {
                 (disturbances, disturbed) = (struck, self.time.elapsed());
             }
+            let failed_plans = self.planning.failed();
             let scene = Scene {
                 cluster: &self.cluster,
                 machines: &machines,
@@ -288,6 +297,7 @@ impl World {
                 disturbed,
                 calendars_set: &self.calendars_set,
                 started: &self.started,
+                failed_plans: &failed_plans,
                 withdrawn: &self.withdrawn,
                 quiet_since: peace,
             };
@@ -368,11 +378,11 @@ impl World {
         config.http = None;
         // Worlds last hours, so offerings that were out of stock are retried within ten minutes.
         config.setback_most = Duration::from_mins(10);
-        // The solver runs on this thread, and virtual time stands still meanwhile.
         let stoppable = Stoppable::by(process.clone());
         let environment = Environment {
             clock: clock.clone(),
-            spawner: Arc::new(|work| work()),
+            spawner: poison::in_line(),
+            plan: self.planning.function(),
             stoppable: stoppable.clone(),
         };
         self.record.say(format_args!("{}.{} starts", process.identity, process.incarnation));

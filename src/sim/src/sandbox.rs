@@ -6,6 +6,7 @@ use std::time::Duration;
 use kube::Client;
 use poolwright_catalog::Catalogue;
 use poolwright_controller::{Config, Environment, Stoppable};
+use poolwright_core::plan::plan;
 use poolwright_provider_contract::{NodeClass, crds};
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -70,6 +71,7 @@ impl Sandbox {
         let environment = Environment {
             clock: Arc::new(MachineClock::new(time)),
             spawner: Arc::new(|work| work()),
+            plan: Arc::new(plan),
             stoppable: Stoppable::default(),
         };
         let shutdown = std::future::pending();

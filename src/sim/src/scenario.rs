@@ -12,6 +12,7 @@ use crate::cloud::{NODE_CLASS, NODE_CLASS_KIND, Quotas, Reservation};
 use crate::cluster::{JobPlan, NAMESPACE};
 use crate::dice::Dice;
 use crate::malformed::SORTS;
+use crate::poison;
 use crate::work::{as_gang, pod_spec, too_large_gang, vast, with_lives, with_rules};
 
 /// The instance types: few, so that worlds are quick to play, but of each sort. The price of the last is unknown.
@@ -146,6 +147,7 @@ impl Scenario {
         let quotas = quotas(&mut Dice::new(seed, "quotas"), &catalogue);
         let jobs = with_gangs(jobs, &mut objects, seed);
         let jobs = with_vast(jobs, &mut objects, &mut Dice::new(seed, "vast"));
+        let jobs = with_poison(jobs, &mut Dice::new(seed, "poison"));
         leave_choice(&mut objects, &mut Dice::new(seed, "choices"));
         let reservation = reservation(&mut Dice::new(seed, "prepaid"), &catalogue, &mut objects);
         Self { catalogue, quotas, reservation, objects, jobs, replicas, blows, chaos }
@@ -186,6 +188,14 @@ fn with_vast(mut jobs: Vec<JobPlan>, objects: &mut [Value], dice: &mut Dice) -> 
     jobs
 }
 
+/// Adds a Job to some worlds with whose pods plans fail.
+fn with_poison(mut jobs: Vec<JobPlan>, dice: &mut Dice) -> Vec<JobPlan> {
+    if dice.per_mille(120) {
+        jobs.push(poison::job(dice));
+    }
+    jobs
+}
+
 /// Lets the cloud choose the type or zone of nodes of some second pools. The first pool takes all work, whatever there is to choose.
 fn leave_choice(objects: &mut [Value], dice: &mut Dice) {
     let (wanted, of_types) = (dice.per_mille(500), dice.per_mille(600));
@@ -194,12 +204,6 @@ fn leave_choice(objects: &mut [Value], dice: &mut Dice) {
     let Some(spec) = second.filter(|_| wanted).map(|pool| &mut pool["spec"]) else { return };
     if let Some(all) = spec["template"]["spec"]["requirements"].as_array_mut() {
         all.push(json!({"key": key, "operator": "Exists", "minValues": least}));
-    }
-    // The cloud may choose the dearest offering each time, so a node that is replaced by a cheaper one would be replaced again.
-    let repair = spec["disruption"]["repair"].take();
-    spec["disruption"] = json!({"consolidationPolicy": "WhenEmpty"});
-    if !repair.is_null() {
-        spec["disruption"]["repair"] = repair;
     }
 }
 
@@ -418,15 +422,16 @@ mod tests {
     }
 
     #[test]
-    fn some_worlds_have_gangs_reservations_a_choice_of_offerings_or_an_object_that_asks_for_a_million_pods() {
+    fn some_worlds_have_each_rare_kind_of_work_pool_and_reservation() {
         let has_job = |world: &Scenario, is: fn(&JobPlan) -> bool| world.jobs.iter().any(is);
         let gangs = count(|world| has_job(world, |job| job.gang.is_some() && !job.never));
         let too_large = count(|world| has_job(world, |job| job.gang.is_some() && job.never));
         let vast = count(|world| has_job(world, |job| job.asks == Some(1_000_000)));
         let chosen = count(|world| world.objects.iter().any(|one| one.to_string().contains("minValues")));
         let reserved = count(|world| world.reservation.is_some());
-        for number in [gangs, too_large, vast, chosen, reserved] {
-            assert!(number >= 3, "{:?}", [gangs, too_large, vast, chosen, reserved]);
+        let poisoned = count(|world| has_job(world, |job| job.is_withdrawn));
+        for number in [gangs, too_large, vast, chosen, reserved, poisoned] {
+            assert!(number >= 3, "{:?}", [gangs, too_large, vast, chosen, reserved, poisoned]);
         }
     }
 

@@ -108,6 +108,11 @@ impl Process {
         self.panicked.load(Ordering::Relaxed)
     }
 
+    /// Returns whether its tasks stand still.
+    pub fn is_paused(&self) -> bool {
+        self.still.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// Returns whether its requests arrive.
     pub fn is_heard(&self) -> bool {
         !self.dead.load(Ordering::Relaxed) && !self.cut.load(Ordering::Relaxed)

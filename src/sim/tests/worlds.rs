@@ -173,6 +173,15 @@ fn a_replica_that_takes_a_refused_lease_for_its_own_is_found_to_write_beside_the
 }
 
 #[test]
+fn a_replica_whose_calls_of_the_cloud_go_on_after_it_led_is_found_to_act_beside_the_leader() {
+    let (rule, report) = broken_by(Sabotage::CloudCallsGoOn, (1, 200));
+    assert_eq!(rule, "nothing is written while another process holds the Lease");
+    let violation = report.found.and_then(|found| found.outcome.violation).expect("it was found");
+    let calls = ["POST launch ", "POST terminate ", "POST acknowledge "];
+    assert!(calls.iter().any(|call| violation.seen.starts_with(call)), "{}", violation.seen);
+}
+
+#[test]
 fn an_instance_that_cannot_be_terminated_is_reported_as_leaked() {
     let rule = broken_without_accidents(Sabotage::NothingTerminates, 1..=5);
     assert_eq!(rule, "after the last fault, all work completes and then nothing is left");
@@ -309,4 +318,24 @@ fn a_controller_that_leaves_the_cloud_no_choice_is_found() {
 fn a_controller_that_pays_for_nodes_beside_a_free_reservation_is_found() {
     let rule = broken_without_accidents(Sabotage::ReservationUnseen, 22..=120);
     assert!(rule.starts_with("no node is paid for if its only pod"), "{rule}");
+}
+
+#[test]
+fn a_controller_that_sets_no_pod_aside_is_found() {
+    let rule = broken_without_accidents(Sabotage::NothingIsSetAside, 16..=60);
+    assert!(rule.starts_with("plans fail for a pod only until it is set aside"), "{rule}");
+}
+
+#[test]
+fn a_pod_with_which_plans_fail_keeps_no_other_pod_from_its_node() {
+    // A Job in each of these worlds makes plans panic, or the independent check refuse them.
+    for seed in [16, 17, 23, 35] {
+        let outcome = play(seed, Rates::NONE);
+        assert_eq!(outcome.violation, None, "seed {seed}");
+        let lines = &outcome.record.lines;
+        let poison =
+            |line: &&String| line.contains("Job panics arrives") || line.contains("Job refused arrives");
+        assert!(lines.iter().any(|line| poison(&line)), "seed {seed} has no such Job");
+        assert!(outcome.tally.finished > 0, "seed {seed}: {:?}", outcome.tally);
+    }
 }

@@ -79,8 +79,8 @@ reasons! {
     Evicted: "Poolwright evicted a pod because its node will be terminated, or to make room for a waiting pod.", "Nothing.";
     EvictionRefused: "The API server refused to evict a pod.", "Read the message. Usually a PodDisruptionBudget allows no eviction now.";
     Expired: "The node is older than its pool's `expireAfter`, so Poolwright replaces it.", "Nothing.";
-    GangIncomplete: "A gang does not get room for all the pods that must start together.", "Raise the limits of the pool, allow more offerings, or make the gang smaller.";
-    GangReleased: "Not all pods of a gang could have room, so Poolwright deletes a claim that it created for the gang.", "Raise the limits of the pool, allow more offerings, or make the gang smaller.";
+    GangIncomplete: "Poolwright finds no room for all pods of a gang, which must start together.", "Raise the limits of the pool, allow more offerings, or make the gang smaller.";
+    GangReleased: "Poolwright finds no room for some pods of a gang, so it deletes a claim that it created for the gang.", "Raise the limits of the pool, allow more offerings, or make the gang smaller.";
     GpusCut: "A label of the pool's template makes NVIDIA's GPU operator cut the GPUs of its nodes, and Poolwright buys nodes for whole GPUs.", "Remove the label `nvidia.com/mig.config` from the template.";
     HasPods: "The node runs pods.", "Nothing.";
     InitializationTimeout: "The node joined, but was not usable in time. Poolwright terminates it and plans its pods again.", "Check drivers, device plugins and startup taints, or raise `deadlines.initialization`.";
@@ -137,7 +137,7 @@ reasons! {
     ReservationReclaim: "The owner of the capacity reservation takes it back from the instance.", "Nothing: Poolwright plans its pods again.";
     ReservationRefused: "The API server refused the toleration that admits a pod to its reserved node. For ten minutes, Poolwright nominates the pods of this namespace instead.", "Allow Poolwright to patch pods there: check RBAC and admission policies.";
     ResourcesDiffer: "The node does not advertise the promised resources yet.", "Wait for device plugins. If it takes long, compare the message with the node.";
-    RoomIsCheap: "The node admits all pods again: recent pods would not run cheaper elsewhere, a pod may need its room, its pool no longer lets nodes retire, or Poolwright no longer decides.", "Nothing.";
+    RoomIsCheap: "The node admits all pods again: recent pods would not run cheaper elsewhere, a pod may need its room, its pool no longer lets nodes retire, or the controller stops.", "Nothing.";
     RoomMade: "The pod gets the room of other pods, which move or end. That costs less than a new node for it.", "Nothing.";
     ScaledDown: "The node is not needed any more, so Poolwright terminates it.", "Nothing.";
     SchedulingGated: "The pod has scheduling gates.", "Nothing. The component that set the gates removes them.";
@@ -150,7 +150,7 @@ reasons! {
     Underutilized: "The pods of the node cost less elsewhere.", "Nothing.";
     Unhealthy: "The instance fails the cloud's own checks.", "Nothing: Poolwright plans its pods again.";
     UnmodelledRule: "The pod uses a rule that Poolwright does not model yet.", "Change the field that the message names, or add a node for the pod by hand.";
-    Unreadable: "Poolwright cannot read the object, or a part of it, and ignores that.", "Correct the field that the message names.";
+    Unreadable: "Poolwright ignores the object, or a part of it, because it cannot read it.", "Correct the field that the message names.";
     Valid: "The spec of the pool is valid.", "Nothing.";
     VolumePending: "A volume of the pod is not bound yet, or another pod uses it.", "Nothing. If it takes long, check the PersistentVolumeClaim.";
     VolumeUnusable: "The pod cannot use one of its volumes until you correct something.", "Correct the PersistentVolumeClaim, volume or StorageClass that the message names.";

@@ -77,10 +77,14 @@ pub(super) fn mark(storage: Storage, disks: &mut Value, path: &str, report: &mut
     disks[at]["rootVolume"] = json!(true);
     let (device, on_types, on_others) = (&found.device_name, storage.on_types(), storage.on_others());
     let sentence = match family {
-        _ if found.ebs.volume_size.is_none() => format!(
-            "Written as `true`: kubelet stores its files on {device}{on_types}. It has no `volumeSize`, so plans count 20 GiB of ephemeral \
-             storage, as Karpenter does. Write the size of the volume if it is another one.{on_others}"
-        ),
+        _ if found.ebs.volume_size.is_none() => {
+            let snapshot = found.ebs.snapshot_id.as_deref().unwrap_or_default();
+            format!(
+                "Written as `true`: kubelet stores its files on {device}{on_types}. EC2 makes this disk as large as its snapshot, \
+                 whose size plans do not read: they count 20 GiB of ephemeral storage, as Karpenter does. Write the size of the \
+                 snapshot as `volumeSize`; `aws ec2 describe-snapshots --snapshot-ids {snapshot}` shows it.{on_others}"
+            )
+        }
         AmiFamily::Custom => format!(
             "Written as `true`: for a custom image, Karpenter counts the last disk, {device}, as the ephemeral storage of \
              pods{on_types}. Mark another one if kubelet stores its files there.{on_others}"

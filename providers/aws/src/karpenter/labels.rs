@@ -34,7 +34,7 @@ fn of_eks(name: &str) -> LabelMapping {
         _ if name.starts_with("instance-") => of_instance(name),
         "compute-type" => LabelMapping::Unneeded(
             "auto",
-            "All nodes of EKS Auto Mode have the value `auto`, and nodes of Poolwright are none of them. Select nodes by other labels.",
+            "All nodes of EKS Auto Mode have the value `auto`, and no node of Poolwright does. Select nodes by other labels.",
         ),
         "capacityType" => {
             LabelMapping::Absent("Write `poolwright.dev/capacity-type`, with `spot` or `on-demand`.")

@@ -121,6 +121,7 @@ fn unread(name: &str, spec: &EC2NodeClassSpec, status: &Ec2NodeClassStatus) -> V
     }
     notes.extend(unresolved(name, status));
     notes.extend(reservations(spec, status));
+    notes.extend(placement_group(spec, status));
     if spec.user_data.is_some() {
         notes.push(
             "its userData is not read: resources that it reserves for the kubelet or the system count as free for pods; repeat such \
@@ -154,6 +155,25 @@ fn unresolved(name: &str, status: &Ec2NodeClassStatus) -> Option<String> {
     ))
 }
 
+/// Says that the strategy of the placement group does not count. It decides about zones only if there are several.
+fn placement_group(spec: &EC2NodeClassSpec, status: &Ec2NodeClassStatus) -> Option<String> {
+    spec.placement_group.as_ref()?;
+    let zones: BTreeSet<&str> = status.subnets.iter().map(|subnet| subnet.zone.as_str()).collect();
+    if zones.len() == 1 {
+        return None;
+    }
+    let what = match status.placement_group.as_ref().map(|group| group.strategy.as_str()) {
+        None => {
+            "only AWS knows the strategy of its spec.placementGroup, and its status does not say it: if it is cluster, all nodes must be"
+        }
+        Some("cluster") => "its placement group has the strategy cluster, so all nodes must be",
+        Some(_) => return None,
+    };
+    Some(format!(
+        "{what} in one zone, and the plan may choose several; select the subnets of one zone if that must not happen"
+    ))
+}
+
 /// Says that the reservations of the class do not count.
 fn reservations(spec: &EC2NodeClassSpec, status: &Ec2NodeClassStatus) -> Option<String> {
     if spec.capacity_reservation_selector_terms.is_empty() {
@@ -177,7 +197,7 @@ fn reservations(spec: &EC2NodeClassSpec, status: &Ec2NodeClassStatus) -> Option<
             more => format!(" and {more} more"),
         };
         format!(
-            "the reservations in its status.capacityReservations do not count, because only AWS knows what is free of them: {}{more}",
+            "the reservations in its status.capacityReservations do not count, because only AWS knows how many of their instances are free: {}{more}",
             named.collect::<Vec<_>>().join(", ")
         )
     };
@@ -446,13 +466,42 @@ mod tests {
             "ownerID": "123456789012", "instanceMatchCriteria": "targeted"}]);
         let found = notes(&status);
         let [reservations] = &found[..] else { panic!("{found:?}") };
-        let told = "the reservations in its status.capacityReservations do not count, because only AWS knows what is free of them: cr-1 \
+        let told = "the reservations in its status.capacityReservations do not count, because only AWS knows how many of their instances are free: cr-1 \
                     (p5.48xlarge in us-east-1b); ";
         assert!(reservations.starts_with(told), "{reservations}");
         status["capacityReservations"] = json!([]);
         status["conditions"] = json!([{"type": "CapacityReservationsReady", "status": "True", "reason": "Found",
             "message": "0 capacity reservations", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
         assert_eq!(notes(&status), [""; 0], "it selects none");
+    }
+
+    #[test]
+    fn a_placement_group_that_may_need_one_zone_is_named_where_the_plan_has_several() {
+        let group = json!({"placementGroup": {"name": "training"}});
+        let notes = |zones: &[&str], strategy: Option<&str>| {
+            let subnets: Vec<Value> =
+                zones.iter().map(|zone| json!({"id": format!("subnet-{zone}"), "zone": zone})).collect();
+            let mut status = json!({"observedGeneration": 3, "subnets": subnets, "securityGroups": [{"id": "sg-1"}],
+                "images": [{"id": "ami-1", "architecture": "amd64"}]});
+            if let Some(strategy) = strategy {
+                status["placementGroup"] = json!({"id": "pg-1", "strategy": strategy});
+            }
+            sells(&class(&group, &status), &builtin()).notes
+        };
+        let both = ["us-east-1a", "us-east-1b"];
+        let end = "all nodes must be in one zone, and the plan may choose several; select the subnets of one zone if that must not happen";
+        assert_eq!(
+            notes(&both, None),
+            [format!(
+                "only AWS knows the strategy of its spec.placementGroup, and its status does not say it: if it is cluster, {end}"
+            )]
+        );
+        assert_eq!(
+            notes(&both, Some("cluster")),
+            [format!("its placement group has the strategy cluster, so {end}")]
+        );
+        assert_eq!(notes(&both, Some("spread")), [""; 0]);
+        assert_eq!(notes(&both[..1], Some("cluster")), [""; 0]);
     }
 
     #[test]

@@ -201,6 +201,47 @@ mod tests {
         command("kubectl-poolwright").debug_assert();
     }
 
+    /// Returns a flag of a command.
+    fn flag<'a>(command: &'a clap::Command, name: &str) -> Option<&'a clap::Arg> {
+        command.get_arguments().find(|one| one.get_long() == Some(name))
+    }
+
+    #[test]
+    fn every_command_that_reads_a_cluster_takes_the_flags_of_kubectl() {
+        // These are about the whole cluster.
+        const WITHOUT_NAMESPACE: [&str; 3] = ["check", "controller", "open"];
+        let mut with_namespace = Vec::new();
+        for command in command("poolwright").get_subcommands() {
+            let name = command.get_name();
+            let reads = flag(command, "kubeconfig").is_some();
+            assert_eq!(flag(command, "context").is_some(), reads, "{name}");
+            if reads && !WITHOUT_NAMESPACE.contains(&name) {
+                let namespace = flag(command, "namespace").and_then(clap::Arg::get_short);
+                assert_eq!(namespace, Some('n'), "{name}");
+                with_namespace.push(name.to_owned());
+            }
+        }
+        assert_eq!(with_namespace, ["plan", "explain", "top"]);
+    }
+
+    #[test]
+    fn tools_of_developers_are_below_debug_and_nowhere_else_in_the_help() {
+        let all = command("poolwright");
+        let find = |path: &[&str]| {
+            path.iter().fold(&all, |command, name| command.find_subcommand(name).expect("a command"))
+        };
+        assert!(find(&["solve"]).is_hide_set() && find(&["simulate", "fuzz"]).is_hide_set());
+        for (path, name, is_hidden) in [
+            (&["plan"][..], "work-limit", true),
+            (&["explain"], "work-limit", true),
+            (&["plan"], "save-problem", true),
+            (&["debug", "solve"], "work-limit", false),
+        ] {
+            let flag = flag(find(path), name).expect("a flag");
+            assert_eq!(flag.is_hide_set(), is_hidden, "{path:?} --{name}");
+        }
+    }
+
     #[test]
     fn as_a_kubectl_plugin_the_usage_says_how_it_was_called() {
         let mut plugin = command("kubectl-poolwright");

@@ -68,7 +68,8 @@ pub struct PlanFlags {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Table)]
     pub output: OutputFormat,
 
-    /// Exit with code 3 when the plan leaves pods out, when a quota refuses pods, or when an object that makes pods is not read
+    /// Exit with code 3 when the plan leaves pods out, when a quota refuses pods or what makes them, or when an object that makes
+    /// pods is not read
     #[arg(long)]
     pub fail_on_unplaced: bool,
 }

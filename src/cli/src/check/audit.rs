@@ -111,7 +111,7 @@ fn verdicts(seen: &Seen) -> Vec<(String, Verdict)> {
         }
         Ok(_) => all.push((
             "instances".to_owned(),
-            Verdict::undetermined("no cloud is enabled whose instances could be listed; give the flags by which the controller enables one"),
+            Verdict::undetermined("no enabled cloud can list instances; add the flags that enable the clouds of your controller"),
         )),
         Err(why) => all.push(("instances".to_owned(), Verdict::undetermined(why.clone()))),
     }

@@ -15,15 +15,14 @@ use poolwright_terms::keys::{LEASE, PRICES_AS_OF_ANNOTATION, VERSION_ANNOTATION}
 
 use crate::args::ServiceAccount;
 use crate::node_classes::{NodeClass, NodeClasses};
+use crate::price_age;
 use crate::top::words::age;
 
 /// The namespace that the manifests of the controller use. It is tried if you may not look into all namespaces.
 const NAMESPACE: &str = "poolwright";
 /// The duration of a Lease that does not specify one.
 const LASTS: SignedDuration = SignedDuration::from_secs(15);
-/// Prices that are older may no longer hold.
-const OLD_DAYS: i64 = 30;
-/// What to look at if nobody leads.
+/// What to look at if no controller leads.
 const LOOK: &str = "see that the controller runs: kubectl get pods -A | grep poolwright, then kubectl logs of its pod; docs/operations.md says how to start it";
 
 /// What the API server says about the controller and its objects.
@@ -114,10 +113,10 @@ fn leader(seen: &Seen<'_>, lease: Option<&Lease>) -> Verdict {
                 "there is no Lease {LEASE} and no NodePool: no controller has run in this cluster yet"
             ));
         }
-        let have = if pools == 1 { "NodePool has" } else { "NodePools have" };
+        let kind = if pools == 1 { "NodePool" } else { "NodePools" };
         return Verdict::wrong(
             format!(
-                "there is no Lease {LEASE}, so no controller has ever led; {pools} {have} nobody who buys nodes"
+                "no controller leads: the Lease {LEASE} does not exist. Nothing buys nodes for {pools} {kind}"
             ),
             LOOK,
         );
@@ -126,14 +125,14 @@ fn leader(seen: &Seen<'_>, lease: Option<&Lease>) -> Verdict {
     let ago = renewed(lease).map_or("an unknown time".to_owned(), |renewed| age(renewed, seen.now));
     let Some(holder) = holder(lease) else {
         return Verdict::wrong(
-            format!("nobody leads: the last leader stopped and released the {place} {ago} ago"),
+            format!("no controller leads: the last leader stopped and released the {place} {ago} ago"),
             LOOK,
         );
     };
     if !is_held(lease, seen.now) {
         return Verdict::wrong(
             format!(
-                "nobody leads: {holder} renewed the {place} {ago} ago, and it lasts {} s. Nothing is bought or terminated",
+                "no controller leads: {holder} last renewed the {place} {ago} ago, and it lasts {} s. Nothing is bought or terminated",
                 lasts(lease).as_secs()
             ),
             LOOK,
@@ -168,11 +167,11 @@ fn prices(lease: &Lease, now: Timestamp) -> Verdict {
     let days = (now.to_zoned(TimeZone::UTC).date() - date).get_days().max(0);
     let s = if days == 1 { "" } else { "s" };
     let words = format!("the oldest is of {date}, {days} day{s} ago");
-    if i64::from(days) <= OLD_DAYS {
+    if days <= price_age::OLD {
         return Verdict::fine(words);
     }
     Verdict::undetermined(format!(
-        "{words}; nobody knows whether it still holds. Give the controller a newer --catalogue, or let it read the cloud's prices"
+        "{words}, so costs may differ today. Give the controller a newer --catalogue, or let it read the cloud's prices"
     ))
 }
 
@@ -342,7 +341,7 @@ mod tests {
         let ended = held("2026-11-28T11:59:44.000000Z", json!({}));
         let all = looked(vec![ended], vec![], &none);
         assert!(
-            why(of(&all, "leader")).starts_with("nobody leads: poolwright-0 renewed the Lease"),
+            why(of(&all, "leader")).starts_with("no controller leads: poolwright-0 last renewed the Lease"),
             "{all:?}"
         );
         assert!(all.iter().all(|(name, _)| name != "version"), "who does not lead has no version: {all:?}");
@@ -352,7 +351,7 @@ mod tests {
             why(of(&all, "leader")).contains("released the Lease poolwright/poolwright-controller 1h00m ago")
         );
         let all = looked(vec![], vec![pool("gpu", json!([]))], &none);
-        assert!(why(of(&all, "leader")).contains("1 NodePool has nobody who buys nodes"), "{all:?}");
+        assert!(why(of(&all, "leader")).ends_with("Nothing buys nodes for 1 NodePool"), "{all:?}");
         assert_eq!(of(&all, "NodePool gpu"), Verdict::undetermined("no controller has looked at it"));
         let all = looked(vec![], vec![], &none);
         assert!(matches!(of(&all, "leader"), Verdict::Undetermined(_)), "before the installation: {all:?}");
@@ -371,7 +370,10 @@ mod tests {
         let all = looked(vec![current(notes)], vec![], &NodeClasses::new());
         assert!(why(of(&all, "version")).starts_with("the leader is poolwright 0.0.1, and this program is"));
         let Verdict::Undetermined(said) = of(&all, "prices") else { panic!("{all:?}") };
-        assert!(said.starts_with("the oldest is of 2026-07-20, 131 days ago; nobody knows"), "{said}");
+        assert!(
+            said.starts_with("the oldest is of 2026-07-20, 131 days ago, so costs may differ today. Give"),
+            "{said}"
+        );
         let all = looked(vec![current(json!({}))], vec![], &NodeClasses::new());
         for name in ["version", "prices"] {
             assert!(matches!(of(&all, name), Verdict::Undetermined(_)), "{all:?}");

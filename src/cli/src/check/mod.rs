@@ -22,6 +22,7 @@ use poolwright_provider_contract::preflight::{CheckRequest, CheckResult, Verdict
 use crate::args::CheckFlags;
 use crate::clouds;
 use crate::exit::{ExitStatus, Failure};
+use crate::print::TableLayout;
 
 /// Runs the checks and prints the results.
 pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
@@ -62,7 +63,7 @@ pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<ExitStatus, Failu
         }
         results
     });
-    print::print(&results, flags.output, out).map_err(Failure::writing)?;
+    print::print(&results, flags.output, TableLayout::list(false), out).map_err(Failure::writing)?;
     let is_wrong = results.iter().any(|result| result.verdict.is_wrong());
     Ok(if is_wrong { ExitStatus::SomethingWrong } else { ExitStatus::Done })
 }

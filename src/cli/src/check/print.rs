@@ -6,6 +6,10 @@ use poolwright_provider_contract::preflight::{CheckResult, Verdict};
 use serde::Serialize;
 
 use crate::args::ListFormat;
+use crate::print::TableLayout;
+
+/// The width of the sign and the spaces around it.
+const MARGIN: usize = 4;
 
 /// The JSON document.
 #[derive(Serialize)]
@@ -34,7 +38,12 @@ struct Row<'a> {
 }
 
 /// Prints the results.
-pub fn print(results: &[CheckResult], format: ListFormat, out: &mut impl Write) -> io::Result<()> {
+pub fn print(
+    results: &[CheckResult],
+    format: ListFormat,
+    layout: TableLayout,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let rows: Vec<Row<'_>> = results.iter().map(row).collect();
     let count = |verdict: &str| rows.iter().filter(|row| row.verdict == verdict).count();
     let (wrong, undetermined, fine) = (count("wrong"), count("undetermined"), count("fine"));
@@ -59,9 +68,11 @@ pub fn print(results: &[CheckResult], format: ListFormat, out: &mut impl Write) 
                 "wrong" => "✗",
                 _ => "–",
             };
-            writeln!(out, "  {sign} {:width$}  {}", row.name, one_line(row.message))?;
+            let line = format!("  {sign} {:width$}  {}", row.name, one_line(row.message));
+            writeln!(out, "{}", layout.fit(&line, MARGIN + width + 2))?;
             if let Some(fix) = row.fix {
-                writeln!(out, "    fix: {}", one_line(fix))?;
+                let line = format!("    fix: {}", one_line(fix));
+                writeln!(out, "{}", layout.fit(&line, MARGIN + "fix: ".len()))?;
             }
         }
         writeln!(out)?;
@@ -86,14 +97,15 @@ fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn printed(format: ListFormat) -> String {
+    fn printed(format: ListFormat, width: Option<usize>) -> String {
         let results = [
             CheckResult::new("Cluster", "API server", Verdict::fine("Kubernetes 1.36")),
             CheckResult::new("Cluster", "clock", Verdict::undetermined("no\ndate")),
             CheckResult::new("AWS permissions", "ec2:CreateFleet", Verdict::wrong("not allowed", "add it")),
         ];
         let mut out = Vec::new();
-        print(&results, format, &mut out).expect("memory takes everything");
+        let layout = TableLayout { width, wide: false };
+        print(&results, format, layout, &mut out).expect("memory takes everything");
         String::from_utf8(out).expect("UTF-8")
     }
 
@@ -101,12 +113,21 @@ mod tests {
     fn the_table_prints_fixes_below_problems_and_a_summary_at_the_end() {
         let wanted = "Cluster\n  ✓ API server  Kubernetes 1.36\n  – clock       no date\n\nAWS permissions\n  \
                       ✗ ec2:CreateFleet  not allowed\n    fix: add it\n\n1 wrong, 1 could not be determined, 1 fine\n";
-        assert_eq!(printed(ListFormat::Table), wanted);
+        assert_eq!(printed(ListFormat::Table, None), wanted);
+    }
+
+    #[test]
+    fn on_a_narrow_terminal_a_message_goes_on_below_itself() {
+        let narrow = printed(ListFormat::Table, Some(38));
+        assert!(narrow.contains("\n  ✗ ec2:CreateFleet  not allowed\n"), "{narrow}");
+        let narrower = printed(ListFormat::Table, Some(28));
+        assert!(narrower.contains("\n  ✗ ec2:CreateFleet  not\n    allowed\n"), "{narrower}");
     }
 
     #[test]
     fn json_holds_the_same_results() {
-        let document: serde_json::Value = serde_json::from_str(&printed(ListFormat::Json)).expect("JSON");
+        let document: serde_json::Value =
+            serde_json::from_str(&printed(ListFormat::Json, None)).expect("JSON");
         assert_eq!((document["wrong"].as_u64(), document["fine"].as_u64()), (Some(1), Some(1)));
         assert_eq!(document["findings"][2]["fix"], "add it");
         assert_eq!(document["findings"][1]["verdict"], "undetermined");

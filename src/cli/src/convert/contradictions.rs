@@ -1,26 +1,15 @@
 //! Requirements of a pool that no node meets together.
 
-use std::collections::BTreeMap;
-
 use poolwright_api::{Operator, Requirement};
 use poolwright_core as planner;
 use poolwright_provider_contract::karpenter::Report;
 
 use super::requirements::Made;
-use super::values::is_met_by_all;
 
-/// Reports each requirement that contradicts a label of the nodes, or requirements before it.
-pub(super) fn report(all: &[Made], labels: &BTreeMap<String, String>, report: &mut Report) {
+/// Reports each requirement that contradicts requirements before it.
+pub(super) fn report(all: &[Made], report: &mut Report) {
     for (at, made) in all.iter().enumerate() {
-        let Requirement { key, operator, values, .. } = &made.requirement;
-        let label = labels.get(key).filter(|value| !is_met_by_all(*operator, values, Some(value.as_str())));
-        if let Some(value) = label {
-            let cause = format!(
-                "contradicts the label `{key}: {value}` of the nodes, so that Karpenter buys nothing"
-            );
-            report.problem(&made.path, cause, "correct one of them");
-            continue;
-        }
+        let key = &made.requirement.key;
         let mut others: Vec<&Made> = all[..at].iter().filter(|one| one.requirement.key == *key).collect();
         // A contradiction among those before has a problem already.
         if contradict(&others) || !contradict(&[&others[..], &[made]].concat()) {

@@ -218,7 +218,7 @@ fn check(file: &str, made: &ConvertedObject, report: &mut Report) {
     for (field, why) in refused {
         report.problem(
             field,
-            format!("what it becomes is refused: {why}"),
+            format!("the API server would refuse the converted field: {why}"),
             "correct it in the source, or split the object",
         );
     }

@@ -93,7 +93,7 @@ pub(super) fn old_version(api_version: &str, report: &mut Report) {
 pub(super) fn claim(report: &mut Report) {
     report.not_possible(
         "",
-        "It is Karpenter's record of one node and is not converted: Poolwright makes its own. Let Karpenter give this node back when its \
+        "It is Karpenter's record of one node and is not converted: Poolwright makes its own. Let Karpenter terminate this node when its \
          pods have moved.",
     );
 }

@@ -61,13 +61,15 @@ pub(super) struct Converted {
 }
 
 impl Requirements {
-    /// Adds a label of the template, which no requirement may contradict.
+    /// Adds a label of the template, which decides whether requirements on its key are met.
     pub fn label(&mut self, key: &str, value: &str) {
         self.own.insert(key.to_owned(), value.to_owned());
     }
 
-    /// Reads `requirements` in the spec of the template.
+    /// Reads `requirements` in the spec of the template. Those that label the nodes are added first, because the labels decide
+    /// whether the others are met.
     pub fn read(&mut self, of: &mut Fields<'_>, report: &mut Report) {
+        let mut all = Vec::new();
         for (path, value) in of.list("requirements", report) {
             let Some(mut fields) = Fields::of(&path, value, report) else { continue };
             let before = report.problems.len();
@@ -92,8 +94,12 @@ impl Requirements {
             let wanted = KarpenterRequirement { path, key, operator, values, min_values, is_label: false };
             // Values that cannot be read are missing here.
             if report.problems.len() == before && has_right_values(&wanted, report) {
-                self.add(wanted, report);
+                all.push(wanted);
             }
+        }
+        all.sort_by_key(|wanted| !labels_nodes(wanted));
+        for wanted in all {
+            self.add(wanted, report);
         }
     }
 
@@ -292,14 +298,15 @@ impl Requirements {
         self.push(wanted, ours::GPU_MODEL, report);
     }
 
+    /// Converts a requirement on a label that only the user defines. Nodes have it if the template or a requirement with one value
+    /// says so; [`Requirements::read`] has added both before.
     fn own(&mut self, wanted: KarpenterRequirement, report: &mut Report) {
-        if wanted.operator == Operator::In
-            && let Some(other) = self.own.get(&wanted.key).filter(|other| !wanted.values.contains(other))
-        {
-            let cause = format!(
-                "contradicts the label `{}: {other}` of the nodes, so that Karpenter buys nothing",
-                wanted.key
-            );
+        if let Some(value) = self.own.get(&wanted.key) {
+            let label = format!("the label `{}: {value}` of the nodes", wanted.key);
+            if is_met_by_all(wanted.operator, &wanted.values, Some(value.as_str())) {
+                return report.changed(wanted.path, format!("Left out: {label} meets it."));
+            }
+            let cause = format!("contradicts {label}, so that Karpenter buys nothing");
             return report.problem(wanted.path, cause, "correct one of them");
         }
         match (wanted.operator, wanted.values.as_slice()) {
@@ -336,7 +343,7 @@ impl Requirements {
 
     /// Merges the requirements with the same key and operator.
     pub fn finish(self, report: &mut Report) -> Converted {
-        contradictions::report(&self.all, &self.own, report);
+        contradictions::report(&self.all, report);
         let mut merged: Vec<Requirement> = Vec::new();
         let mut places = self.places;
         for Made { path, requirement: next, .. } in self.all {
@@ -417,6 +424,12 @@ fn absent(wanted: KarpenterRequirement, instead: &str, report: &mut Report) {
         let sentence = format!("Left out: Poolwright does not add `{key}` to nodes. {instead}");
         report.not_possible(path, sentence);
     }
+}
+
+/// Returns whether the requirement becomes a label of the nodes.
+fn labels_nodes(wanted: &KarpenterRequirement) -> bool {
+    let has_one_value = wanted.operator == Operator::In && wanted.values.len() == 1;
+    has_one_value && label(&wanted.key) == LabelMapping::UserDefined
 }
 
 /// Returns whether requirements on the label become names of the catalogue.
@@ -534,7 +547,7 @@ fn has_right_values(wanted: &KarpenterRequirement, report: &mut Report) -> bool 
         _ => (false, "give it one whole number, in quotes"),
     };
     if !is_right {
-        report.problem(path, "these values make no sense with this operator", next);
+        report.problem(path, "these values do not fit the operator", next);
     }
     is_right
 }

@@ -9,8 +9,8 @@ use super::labels::{KARPENTER_CATALOGUE, parts};
 pub(super) const MOST_VALUES: usize = 100;
 
 /// What to know of a number of vCPUs that became one of whole cores.
-pub(super) const CORES: &str = "counts whole cores that pods can have. Each number is less by the cores that the \
-                                system reserves: one of up to 372 vCPUs, and one more for each 400 above. If \
+pub(super) const CORES: &str = "counts whole cores that pods can have. Each number is lower by the cores that the \
+                                system reserves: one for up to 372 vCPUs, and one more for each further 400. If \
                                 the node class reserves more, lower the numbers further.";
 
 /// Converts numbers of vCPUs. Karpenter counts the vCPUs of the machine. Poolwright's label counts whole
@@ -80,7 +80,7 @@ pub(super) fn is_met_by_all(operator: Operator, values: &[String], value: Option
         Operator::NotIn => !is_listed,
         Operator::Exists => value.is_some(),
         Operator::DoesNotExist => value.is_none(),
-        _ => false,
+        _ => value.is_some_and(|value| is_met(operator, values, value)),
     }
 }
 

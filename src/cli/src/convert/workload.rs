@@ -287,7 +287,7 @@ fn mapped(key: &str, operator: Operator, values: Vec<String>) -> Mapped {
 /// Says what becomes of a requirement that excludes nodes by a label that Poolwright does not know.
 fn excluding(operator: Operator) -> String {
     if matches!(operator, Operator::NotIn | Operator::DoesNotExist) {
-        "Plans count the label as absent, so it keeps the pod off no node of Poolwright. ".to_owned()
+        "Plans count the label as absent, so this rule excludes no node of Poolwright. ".to_owned()
     } else {
         String::new()
     }

@@ -62,9 +62,9 @@ pub fn gpus(list: &Gpus, layout: TableLayout, out: &mut impl Write) -> io::Resul
     } else {
         "CPU and memory are what a node offers to pods; catalogues do not list EFA and NVMe."
     };
-    writeln!(out, "{} types. {what}", count(list.types.len()))?;
-    origin(&list.source, list.as_of.as_deref(), out)?;
-    notes(&list.notes, out)
+    writeln!(out, "{}", layout.fit(&format!("{} types. {what}", count(list.types.len())), 0))?;
+    origin(&list.source, list.as_of.as_deref(), layout, out)?;
+    notes(&list.notes, layout, out)
 }
 
 /// Returns the smallest MIG profile, or all of them.
@@ -146,17 +146,17 @@ pub fn prices(list: &Prices, layout: TableLayout, out: &mut impl Write) -> io::R
         }
     }
     for why in whys {
-        writeln!(out, "suspicious: {why}")?;
+        writeln!(out, "{}", layout.fit(&format!("suspicious: {why}"), 2))?;
     }
-    origin(&list.source, list.as_of.as_deref(), out)?;
+    origin(&list.source, list.as_of.as_deref(), layout, out)?;
     for (source, age) in rates(list) {
         let age = age.map_or_else(|| "undated".to_owned(), |days| format!("{days}d old"));
-        writeln!(
-            out,
-            "Lost a day: so many nodes of a hundred are counted as taken back, by {source} (docs/catalogue.md says how that is read); {age}."
-        )?;
+        let said = format!(
+            "Lost a day: the part of spot nodes that plans expect to be interrupted in a day, from {source} (docs/catalogue.md); {age}."
+        );
+        writeln!(out, "{}", layout.fit(&said, 2))?;
     }
-    notes(&list.notes, out)
+    notes(&list.notes, layout, out)
 }
 
 /// Returns the sources of the interruption rates and their ages, in the order of the list.
@@ -214,13 +214,13 @@ fn right(table: &mut Table, columns: &[usize]) {
     }
 }
 
-fn origin(source: &str, as_of: Option<&str>, out: &mut impl Write) -> io::Result<()> {
+fn origin(source: &str, as_of: Option<&str>, layout: TableLayout, out: &mut impl Write) -> io::Result<()> {
     let day = as_of.map_or_else(|| "prices undated".to_owned(), |day| format!("oldest price of {day}"));
-    writeln!(out, "Source: {source}; {day}.")
+    writeln!(out, "{}", layout.fit(&format!("Source: {source}; {day}."), 2))
 }
 
-fn notes(notes: &[String], out: &mut impl Write) -> io::Result<()> {
-    notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
+fn notes(notes: &[String], layout: TableLayout, out: &mut impl Write) -> io::Result<()> {
+    notes.iter().try_for_each(|note| writeln!(out, "{}", layout.fit(&format!("note: {note}"), 2)))
 }
 
 #[cfg(test)]

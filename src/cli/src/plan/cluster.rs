@@ -24,6 +24,7 @@ use serde::de::DeserializeOwned;
 
 use super::makers::{self, Makers};
 use super::missing::Origin;
+use super::narrowed::Uncut;
 use super::{Input, Offers, PodNames, lives, pool};
 use crate::args::InputFlags;
 use crate::connect;
@@ -74,6 +75,7 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
         told_of_pools,
         makers_unread: objects.makers.unread,
         gangs: objects.makers.gangs,
+        uncut: Uncut { offers: offers.clone(), classes: objects.classes, strict: true },
         origin: Origin::Cluster,
     })
 }

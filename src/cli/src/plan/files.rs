@@ -13,6 +13,7 @@ use poolwright_report::plan::CatalogueSummary;
 use super::cluster::told_of;
 use super::existing::Existing;
 use super::missing::Origin;
+use super::narrowed::Uncut;
 use super::{Input, Offers, PodNames, assumed_volumes, makers, pool};
 use crate::exit::Failure;
 use crate::problems::Problems;
@@ -86,6 +87,7 @@ pub fn input(
         unread,
         bound_elsewhere,
         refused,
+        not_created: _,
         polite,
     } = manifest;
     notes.extend(bound_elsewhere);
@@ -160,6 +162,7 @@ pub fn input(
         makers_unread: Some(MAKERS.to_owned()),
         told_of_pools: stored_pools.iter().filter(|pool| has_been_judged(pool)).filter_map(told_of).collect(),
         gangs: Vec::new(),
+        uncut: Uncut { offers: offers.clone(), classes, strict: false },
         origin: Origin::Files,
     })
 }

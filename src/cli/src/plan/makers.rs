@@ -92,7 +92,7 @@ impl Makers {
             Err(error) => {
                 self.unread.get_or_insert_with(|| {
                     format!(
-                        "Poolwright cannot list {} ({}), so it takes their pods for pods that nobody recreates; ask for the right to list them",
+                        "Poolwright cannot list {} ({}), so it assumes that nothing recreates their pods; ask for the right to list them",
                         K::plural(&()),
                         causes(&error)
                     )

@@ -11,6 +11,7 @@ mod lives;
 mod makers;
 mod missing;
 mod namespace;
+mod narrowed;
 mod pool;
 mod preempt;
 #[cfg(test)]
@@ -21,6 +22,7 @@ mod unlisted_spot;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
+use clap::ValueEnum;
 use jiff::Timestamp;
 use poolwright_catalog::Catalogue;
 use poolwright_controller::clock::{Clock, SystemClock};
@@ -67,6 +69,8 @@ pub struct Input {
     pub told_of_pools: BTreeMap<PoolName, String>,
     /// Gangs of the cluster. They matter only for the question whether pods can move.
     pub gangs: Vec<Gang>,
+    /// What may be bought, before the flags select from it.
+    uncut: narrowed::Uncut,
     /// The origin of the objects.
     origin: missing::Origin,
 }
@@ -115,6 +119,17 @@ pub fn plan_with_room(
     }
 }
 
+/// Adds to the messages of pods without a node which flags leave out the offerings that would hold them.
+pub fn tell_of_flags(
+    plan: &mut Plan,
+    input: &Input,
+    now: Timestamp,
+    options: &PlanOptions,
+    search: &SearchFlags,
+) {
+    narrowed::tell(plan, input, now, options, search.time_limit());
+}
+
 /// Plans and prints the plan.
 pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     let namespace = flags.namespace.as_deref();
@@ -126,8 +141,10 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     options.keep_solves = flags.save_problem.is_some() || flags.explain.is_some();
     let clock = SystemClock::new();
     let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
-    let PlanWithRoom { plan, explanations } =
-        plan_with_room(&input.snapshot, clock.now(), &options, &mut timer);
+    let now = clock.now();
+    let PlanWithRoom { mut plan, explanations } = plan_with_room(&input.snapshot, now, &options, &mut timer);
+    let times = timer.times();
+    tell_of_flags(&mut plan, &input, now, &options, &flags.search);
     input.notes.extend(explanations.iter().map(|(pod, text)| format!("Pod {pod}: {text}")));
     // The problems are saved first, because they are most useful for a plan that is refused.
     if let Some(path) = &flags.save_problem {
@@ -154,8 +171,7 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
         names: input.names,
         counts_risk: options.spot_risk.is_some(),
     };
-    let mut document =
-        document(plan, asked, timer.times()).map_err(|refused| Failure::Other(refused.into()))?;
+    let mut document = document(plan, asked, times).map_err(|refused| Failure::Other(refused.into()))?;
     document.explanation = explained;
     print::plan(&document, flags.output, out).map_err(Failure::writing)?;
     let leaves_out =
@@ -252,9 +268,12 @@ fn sharing(flags: &InputFlags) -> Result<Sharing, Failure> {
 }
 
 /// The catalogue, and the selection by the flags.
+#[derive(Clone)]
 struct Offers {
     catalogue: Catalogue,
     wanted: Selection,
+    /// The flags about capacity types as they are written; `None` if there are none.
+    written_capacity: Option<String>,
     /// Whether reservations may be among the offerings.
     prepaid: bool,
 }
@@ -266,6 +285,12 @@ impl Offers {
         if flags.spot {
             capacity_types.extend([CapacityType::OnDemand, CapacityType::Spot]);
         }
+        let choices = flags.capacity_type.iter().filter_map(ValueEnum::to_possible_value);
+        let choices: Vec<String> = choices.map(|choice| choice.get_name().to_owned()).collect();
+        let choices = (!choices.is_empty()).then(|| format!("--capacity-type {}", choices.join(",")));
+        let spot = flags.spot.then(|| "--spot".to_owned());
+        let written: Vec<String> = choices.into_iter().chain(spot).collect();
+        let written_capacity = (!written.is_empty()).then(|| written.join(" "));
         // Prepaid capacity may always be used.
         let prepaid = flags.commitments.is_some();
         if prepaid && !capacity_types.is_empty() {
@@ -275,6 +300,6 @@ impl Offers {
             provider: flags.provider.clone(),
             capacity_types: capacity_types.into_iter().collect(),
         };
-        Self { catalogue, wanted, prepaid }
+        Self { catalogue, wanted, written_capacity, prepaid }
     }
 }

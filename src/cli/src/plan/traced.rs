@@ -8,9 +8,11 @@ use poolwright_core::{Pod, PodKey, Snapshot};
 use poolwright_report::plan::CatalogueSummary;
 
 use super::missing::Origin;
+use super::narrowed::Uncut;
 use super::{Input, Offers, PodNames, pool};
 use crate::args::SharingMode;
 use crate::exit::Failure;
+use crate::node_classes::Known;
 use crate::problems::Problems;
 use crate::source;
 use crate::trace::{self, GpuMap, TracePod};
@@ -56,6 +58,7 @@ pub fn input(
         makers_unread: None,
         told_of_pools: BTreeMap::new(),
         gangs: Vec::new(),
+        uncut: Uncut { offers: offers.clone(), classes: Known::default(), strict: false },
         origin: Origin::Trace,
     })
 }

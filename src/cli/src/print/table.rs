@@ -85,6 +85,11 @@ fn headline(plan: &Document) -> String {
     if refused > 0 {
         parts.push(format!("the API server refuses {}", pods(refused)));
     }
+    match plan.refused.iter().filter(|refusal| refusal.pods == 0).count() {
+        0 => {}
+        1 => parts.push("the API server refuses 1 object that makes pods".to_owned()),
+        more => parts.push(format!("the API server refuses {} objects that make pods", count(more))),
+    }
     match plan.unread.len() {
         0 => {}
         1 => parts.push("1 object that makes pods is not read".to_owned()),

@@ -39,6 +39,12 @@ impl TableLayout {
         Self { width: self.width.map(|width| width.saturating_sub(INDENT)), ..self }
     }
 
+    /// Wraps sentences at the width of the layout. What follows a break begins at the column `hang`, or below its line if that is
+    /// indented more.
+    pub fn fit(self, text: &str, hang: usize) -> String {
+        self.width.map_or_else(|| text.to_owned(), |width| hanging(text, hang, width))
+    }
+
     /// Returns the number of rows to show of a table that usually shows `usual`.
     pub fn rows(self, usual: usize) -> usize {
         if self.wide { usize::MAX } else { usual }
@@ -70,18 +76,26 @@ pub fn text_width(text: &str) -> usize {
 
 /// Wraps a text at its spaces. A word that is longer than a line stays whole, because names are there to be copied.
 pub fn wrap(text: &str, most: usize) -> String {
+    hanging(text, 0, most)
+}
+
+/// Wraps like [`wrap`], and indents what follows a break: to the column `hang`, or as its line if that is indented more.
+fn hanging(text: &str, hang: usize, most: usize) -> String {
     let most = most.max(NARROWEST);
     let mut lines: Vec<String> = Vec::new();
     for line in text.split('\n') {
-        let mut wrapped = String::new();
-        for word in line.split(' ') {
-            if wrapped.is_empty() {
-                word.clone_into(&mut wrapped);
+        let words = line.trim_start_matches(' ');
+        let lead = line.len() - words.len();
+        let indent = " ".repeat(lead.max(hang).min(most - NARROWEST));
+        let mut wrapped = " ".repeat(lead);
+        for word in words.split(' ') {
+            if wrapped.trim_start().is_empty() {
+                wrapped.push_str(word);
             } else if text_width(&wrapped) + 1 + text_width(word) <= most {
                 wrapped.push(' ');
                 wrapped.push_str(word);
             } else {
-                lines.push(std::mem::replace(&mut wrapped, word.to_owned()));
+                lines.push(std::mem::replace(&mut wrapped, format!("{indent}{word}")));
             }
         }
         lines.push(wrapped);
@@ -101,6 +115,17 @@ mod tests {
         assert_eq!(wrap(&text, 200), text);
         assert_eq!(wrap("計算 計算 計算 計算 計算", 24), "計算 計算 計算 計算 計算");
         assert_eq!(wrap("計算 計算 計算 計算 計算 計算", 24), "計算 計算 計算 計算 計算\n計算");
+    }
+
+    #[test]
+    fn sentences_below_a_heading_stay_below_it_and_a_file_gets_whole_lines() {
+        let text = "  fix: write the section of node-a\n    two\n";
+        let narrow = TableLayout { width: Some(31), wide: false };
+        assert_eq!(narrow.fit(text, 7), "  fix: write the section of\n       node-a\n    two\n");
+        assert_eq!(TableLayout { width: None, wide: false }.fit(text, 7), text);
+        // Where no room would be left, the indentation gives way.
+        let narrowest = TableLayout { width: Some(10), wide: false };
+        assert_eq!(narrowest.fit("Node gpu-x7k2p4bd is kept open", 20), "Node gpu-x7k2p4bd is\nkept open");
     }
 
     #[test]

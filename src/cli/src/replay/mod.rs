@@ -33,6 +33,7 @@ use crate::catalogue;
 use crate::clouds::clouds;
 use crate::exit::{ExitStatus, Failure};
 use crate::price_age;
+use crate::print::TableLayout;
 use crate::problems::Problems;
 use crate::simulate::stop_when_interrupted;
 use pools::Pools;
@@ -57,7 +58,7 @@ pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<ExitStatus, Fail
     let baselines = prepared.baselines(history.played);
     let mut report = Report::new(&history, bounds, flags.length.0, prepared.notes);
     report.baselines = baselines;
-    print::report(&report, flags.output, out).map_err(Failure::writing)?;
+    print::report(&report, flags.output, TableLayout::list(false), out).map_err(Failure::writing)?;
     if let Some(mut file) = record {
         record::write(&history, &mut file).context("cannot write the record")?;
     }

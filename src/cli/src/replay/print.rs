@@ -11,7 +11,10 @@ use serde_json::{Value, json};
 
 use super::chart;
 use crate::args::{ReplayFormat, Span};
+use crate::print::TableLayout;
 
+/// The column at which figures begin, after their names.
+const FIGURE: usize = 15;
 /// The number of columns of the plot in the terminal.
 const COLUMNS: u32 = 64;
 /// The number of rows of each plot.
@@ -20,9 +23,14 @@ const ROWS: u32 = 4;
 const POINTS: u32 = 240;
 
 /// Prints `report` in this format.
-pub fn report(report: &Report, format: ReplayFormat, out: &mut impl Write) -> io::Result<()> {
+pub fn report(
+    report: &Report,
+    format: ReplayFormat,
+    layout: TableLayout,
+    out: &mut impl Write,
+) -> io::Result<()> {
     match format {
-        ReplayFormat::Text => text(report, out),
+        ReplayFormat::Text => text(report, layout, out),
         ReplayFormat::Json => {
             serde_json::to_writer_pretty(&mut *out, &document(report))?;
             writeln!(out)
@@ -43,14 +51,36 @@ fn span(duration: Duration) -> String {
         .to_string()
 }
 
-fn text(report: &Report, out: &mut impl Write) -> io::Result<()> {
+fn text(report: &Report, layout: TableLayout, out: &mut impl Write) -> io::Result<()> {
+    let mut said = Vec::new();
+    figures(report, &mut said)?;
+    out.write_all(layout.fit(&String::from_utf8_lossy(&said), FIGURE).as_bytes())?;
+    bought(report, out)?;
+    baselines(report, out)?;
+    plots(report, out)?;
+    if !report.notes.is_empty() {
+        writeln!(out)?;
+    }
+    for note in &report.notes {
+        writeln!(out, "{}", layout.fit(&format!("note: {note}"), 2))?;
+    }
+    Ok(())
+}
+
+/// Prints the figures of the whole replay, each with its name before it.
+fn figures(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let Report { pods, pending, .. } = report;
     if report.played < report.requested {
         writeln!(out, "Interrupted: played {} of {}.\n", Span(report.played), Span(report.requested))?;
     }
     let cost = report.cost();
     let rate = report.rate();
-    writeln!(out, "Cost           {cost:#} in {}, {rate:#} on average", Span(report.played))?;
+    let month = rate.per_month();
+    writeln!(
+        out,
+        "Cost           {cost:#} in {}, {rate:#} on average ({month:#}/month)",
+        Span(report.played)
+    )?;
     let above = report.above_bound().map(|above| format!("; the cost is {above} above it"));
     writeln!(out, "Lower limit    {:#}{}", report.bound, above.unwrap_or_default())?;
     for cause in Cause::ALL {
@@ -97,17 +127,7 @@ fn text(report: &Report, out: &mut impl Write) -> io::Result<()> {
         one.start_cost,
         one.starts,
         one.best
-    )?;
-    bought(report, out)?;
-    baselines(report, out)?;
-    plots(report, out)?;
-    if !report.notes.is_empty() {
-        writeln!(out)?;
-    }
-    for note in &report.notes {
-        writeln!(out, "note: {note}")?;
-    }
-    Ok(())
+    )
 }
 
 /// The most reasons that are printed.

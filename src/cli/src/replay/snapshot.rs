@@ -78,25 +78,22 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
     let mut planned: BTreeSet<(String, String)> =
         planned.map(|pod| (pod.key.namespace().to_owned(), pod.key.name().into_owned())).collect();
     let mut missing = Missing::of(&manifest.missing);
-    let refused = manifest.volume_claims.iter().filter(|claim| claim.over_quota.is_some());
-    let refused: BTreeSet<(String, String)> =
-        refused.map(|claim| (claim.key.namespace.clone(), claim.key.name.clone())).collect();
     let mut work = Work { notes: manifest.notes, ..Work::default() };
     let mut names = Names::default();
     let mut counts = Left::default();
+    // Nothing follows from what has a problem or cannot be created.
+    let is_left_out =
+        |name: &String| told.contains(name.as_str()) || manifest.not_created.contains(name.as_str());
+    objects.retain(|(_, object)| !names_in_messages(object).iter().any(is_left_out));
     // The simulated API server admits pods as they are.
     let admission = Admission::of(objects.iter().map(|(_, object)| object));
     for (file, object) in &objects {
         let kind = object["kind"].as_str().unwrap_or_default();
-        if names_in_messages(object).iter().any(|name| told.contains(name.as_str())) {
-            continue;
-        }
         let owns_some = object["metadata"]["uid"].as_str().is_some_and(|uid| owners.contains(uid));
         match kind {
             "Node" => counts.nodes += 1,
             "NodeClaim" | "NodePool" => counts.ours += 1,
             kind if is_node_class(kind) => counts.ours += 1,
-            "PersistentVolumeClaim" if name_of(object).is_some_and(|name| refused.contains(&name)) => {}
             kind if SURROUNDINGS.contains(&kind) => {
                 let mut object = bare(object);
                 if kind == "DaemonSet" {

@@ -1,6 +1,7 @@
 //! The columns of each part, and their cells.
 
 use jiff::Timestamp;
+use poolwright_catalog::UsdPerHour;
 
 use super::columns::Column;
 use super::view::{EventRow, NodeRow, PoolRow};
@@ -69,7 +70,9 @@ fn limits(row: &PoolRow) -> String {
         return "none".to_owned();
     }
     let limit = |(key, amount): (&String, &String)| match key.as_str() {
-        "usdPerHour" => format!("${amount}/h"),
+        "usdPerHour" => {
+            amount.parse::<UsdPerHour>().map_or_else(|_| format!("${amount}/h"), |usd| format!("{usd:#}"))
+        }
         "nodes" => format!("{amount} nodes"),
         _ => format!("{amount} {key}"),
     };

@@ -7,6 +7,8 @@ use crate::print::TableLayout;
 
 /// The most events that are printed. JSON has more.
 const EVENTS_SHOWN: usize = 20;
+/// The column at which a sentence goes on after a break.
+const NOTE: usize = 2;
 
 /// Formats the view as plain text. Equal views give equal text in the same layout.
 pub fn text(view: &View, layout: TableLayout) -> String {
@@ -44,7 +46,7 @@ pub fn text(view: &View, layout: TableLayout) -> String {
     part(&mut lines, view, &[ObjectKind::Events], "No recent events.", &tables::EVENTS, &events, layout);
     if !view.notes.is_empty() {
         lines.push(String::new());
-        lines.extend(view.notes.iter().map(|note| plain(note)));
+        lines.extend(view.notes.iter().map(|note| layout.fit(&plain(note), NOTE)));
     }
     lines.join("\n") + "\n"
 }
@@ -61,7 +63,7 @@ fn part(
 ) {
     lines.push(String::new());
     let unreadable = kinds.iter().filter_map(|kind| view.unreadable.get(kind));
-    let unreadable: Vec<String> = unreadable.map(|why| plain(why)).collect();
+    let unreadable: Vec<String> = unreadable.map(|why| layout.fit(&plain(why), NOTE)).collect();
     if rows.is_empty() && unreadable.is_empty() {
         lines.push(nothing.to_owned());
     }

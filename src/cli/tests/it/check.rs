@@ -92,8 +92,9 @@ fn a_lease_that_nobody_renews_is_wrong_and_names_its_last_holder() {
     let (code, all) = checked("dead", || list(&[lease(120)]));
     assert_eq!((all[0][1].as_str(), code), ("wrong", Some(5)));
     assert!(
-        all[0][2]
-            .starts_with("nobody leads: poolwright-0 renewed the Lease gpus/poolwright-controller 2m00s ago"),
+        all[0][2].starts_with(
+            "no controller leads: poolwright-0 last renewed the Lease gpus/poolwright-controller 2m00s ago"
+        ),
         "{all:?}"
     );
 }

@@ -6,6 +6,7 @@ mod cloudformation;
 mod commands;
 mod explain;
 mod namespaces;
+mod narrowed;
 mod node_classes;
 mod open;
 mod pages;

@@ -427,6 +427,29 @@ fn pods_that_a_quota_refuses_are_no_success_if_the_exit_code_matters() {
 }
 
 #[test]
+fn an_object_with_pods_that_a_quota_refuses_is_no_success_if_the_exit_code_matters() {
+    let objects = |allowed: u32| {
+        format!(
+            r"
+{{apiVersion: v1, kind: ResourceQuota, metadata: {{name: team, namespace: ml}}, spec: {{hard: {{count/daemonsets.apps: '{allowed}'}}}}}}
+---
+{{apiVersion: apps/v1, kind: DaemonSet, metadata: {{name: agent, namespace: ml}}, spec: {{selector: {{matchLabels: {{app: agent}}}},
+  template: {{metadata: {{labels: {{app: agent}}}}, spec: {{containers: [{{name: a, resources: {{requests: {{cpu: '1'}}}}}}]}}}}}}}}
+"
+        )
+    };
+    let strict = ["plan", "-f", "-", "--fail-on-unplaced"];
+    let told = poolwright(&strict, &objects(0));
+    assert_eq!(told.status.code(), Some(3));
+    let text = String::from_utf8_lossy(&told.stdout);
+    assert!(text.contains("; the API server refuses 1 object that makes pods."), "{text}");
+    assert_eq!(poolwright(&strict, &objects(1)).status.code(), Some(0));
+    let plan = plan(&["-f", "-"], &objects(0));
+    assert_follows_schema(&plan);
+    assert_eq!(plan["refused"], serde_json::json!([{"object": "DaemonSet ml/agent", "pods": 0}]));
+}
+
+#[test]
 fn a_plan_without_a_pool_tells_nobody_to_change_one() {
     let pod = |spec: &str| {
         format!("{{apiVersion: v1, kind: Pod, metadata: {{name: a, namespace: ml}}, spec: {spec}}}")

@@ -1,4 +1,4 @@
-//! The queue of Kubernetes events: removes repetitions and floods.
+//! The queue of Kubernetes events: removes repetitions and floods, and puts warnings first.
 //!
 //! `executor/event_writer.rs` writes the queued events.
 
@@ -10,6 +10,8 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use poolwright_core::EventType;
 use poolwright_terms::RegisteredReason;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+use tracing::warn;
 
 use crate::edge::clock::SharedClock;
 use crate::edge::metrics::Metrics;
@@ -23,8 +25,11 @@ const REPEAT_AFTER: Duration = Duration::from_mins(30);
 const OF_ONE_OBJECT: usize = 50;
 /// The number of events that are remembered. The oldest are forgotten, and may then be repeated.
 const REMEMBERED: usize = 20_000;
-/// The length of the queue. Further events are dropped and counted.
-const QUEUE: usize = 2_000;
+/// The most queued warnings, and the most other queued events. Further ones are dropped, counted and logged. There is room for several
+/// events on each of 1,000 nodes that a cloud takes back at once. An event takes a few kilobytes at most.
+const QUEUE: usize = 10_000;
+/// The least time between two messages in the log that events are dropped.
+const LOG_AFTER: Duration = Duration::from_mins(1);
 /// The most events on pods in one planning pass: 10,000 unschedulable pods must not cause 10,000 writes.
 const POD_EVENTS_PER_PASS: u32 = 200;
 /// The longest note that the API server accepts.
@@ -53,6 +58,8 @@ pub type EventKey = (String, &'static str, String);
 struct Memory {
     recorded: BTreeMap<EventKey, Duration>,
     pods_this_pass: u32,
+    /// When the log last said that events are dropped.
+    logged: Option<Duration>,
 }
 
 impl Memory {
@@ -104,7 +111,8 @@ fn without_asides(sentence: &str) -> String {
 /// Accepts events, drops repetitions and floods, and queues the rest.
 #[derive(Clone)]
 pub struct Events {
-    queue: mpsc::Sender<QueuedEvent>,
+    warnings: mpsc::Sender<QueuedEvent>,
+    others: mpsc::Sender<QueuedEvent>,
     memory: Arc<Mutex<Memory>>,
     clock: SharedClock,
     metrics: Metrics,
@@ -113,16 +121,17 @@ pub struct Events {
 impl Events {
     /// Creates a queue. Returns the side that accepts events and the side from which they are written.
     pub fn new(clock: SharedClock, metrics: Metrics) -> (Self, Queue) {
-        let (queue, receiver) = mpsc::channel(QUEUE);
-        let events = Self { queue, memory: Arc::default(), clock, metrics };
+        let (warnings, queued_warnings) = mpsc::channel(QUEUE);
+        let (others, queued_others) = mpsc::channel(QUEUE);
+        let events = Self { warnings, others, memory: Arc::default(), clock, metrics };
         let memory = events.memory.clone();
-        (events, Queue { receiver, memory })
+        (events, Queue { warnings: queued_warnings, others: queued_others, memory })
     }
 
     /// Creates a copy with the same memory and a closed queue.
     #[cfg(test)]
     pub fn closed(&self) -> Self {
-        Self { queue: mpsc::channel(1).0, ..self.clone() }
+        Self { warnings: mpsc::channel(1).0, others: mpsc::channel(1).0, ..self.clone() }
     }
 
     /// Begins a planning pass: resets the limit of events on pods.
@@ -144,8 +153,34 @@ impl Events {
     pub fn record(&self, event: QueuedEvent) {
         if let Err(cause) = self.admit(&event) {
             self.metrics.events_dropped.with_label_values(&[cause]).inc();
-        } else if self.queue.try_send(event).is_err() {
-            self.metrics.events_dropped.with_label_values(&["queue-full"]).inc();
+            return;
+        }
+        let queue = match event.kind {
+            EventType::Warning => &self.warnings,
+            EventType::Normal => &self.others,
+        };
+        let Err(error) = queue.try_send(event) else { return };
+        self.metrics.events_dropped.with_label_values(&["queue-full"]).inc();
+        if let TrySendError::Full(event) = error {
+            self.overflow(&event);
+        }
+    }
+
+    /// Forgets an event that the queue has no room for, so that it may be recorded again, and logs now and then that events are dropped.
+    fn overflow(&self, event: &QueuedEvent) {
+        let now = self.clock.monotonic();
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.recorded.remove(&event.key());
+        if memory.logged.is_none_or(|at| now >= at.saturating_add(LOG_AFTER)) {
+            memory.logged = Some(now);
+            let about =
+                [&event.about.kind, &event.about.name].map(|part| part.as_deref().unwrap_or_default());
+            warn!(
+                kind = about[0],
+                name = about[1],
+                reason = event.reason.name,
+                "events are dropped, because {QUEUE} wait to be written to the API server; poolwright_events_dropped_total counts them"
+            );
         }
     }
 
@@ -173,16 +208,22 @@ impl Events {
     }
 }
 
-/// The events to write.
+/// The events to write: warnings before others.
 pub struct Queue {
-    receiver: mpsc::Receiver<QueuedEvent>,
+    warnings: mpsc::Receiver<QueuedEvent>,
+    others: mpsc::Receiver<QueuedEvent>,
     memory: Arc<Mutex<Memory>>,
 }
 
 impl Queue {
     /// Returns the next event; `None` if the queue is closed and empty.
     pub async fn recv(&mut self) -> Option<QueuedEvent> {
-        self.receiver.recv().await
+        tokio::select! {
+            biased;
+            Some(event) = self.warnings.recv() => Some(event),
+            Some(event) = self.others.recv() => Some(event),
+            else => None,
+        }
     }
 
     /// Forgets an event that could not be written, so that the next plan may record it again.
@@ -272,7 +313,7 @@ mod tests {
         }
         events.record(event("NodeClaim", "b", "it is taken back"));
         let mut said = Vec::new();
-        while let Ok(event) = queue.receiver.try_recv() {
+        while let Ok(event) = queue.warnings.try_recv() {
             said.extend(event.about.name);
         }
         assert_eq!(
@@ -284,7 +325,7 @@ mod tests {
         assert_eq!(events.news(&more), [1], "nobody works out a story that is not written");
         clock.advance(REPEAT_AFTER);
         events.record(event("NodeClaim", "a", "it is gone"));
-        assert_eq!(queue.receiver.try_recv().unwrap().message, "it is gone");
+        assert_eq!(queue.warnings.try_recv().unwrap().message, "it is gone");
     }
 
     #[tokio::test]
@@ -306,5 +347,39 @@ mod tests {
             heard += 1;
         }
         assert_eq!(heard, 200 + 1 + 200, "the next pass tells the next pods");
+    }
+
+    #[tokio::test]
+    async fn in_a_storm_warnings_are_written_first_and_what_was_dropped_may_be_said_again() {
+        let metrics = Metrics::new().unwrap();
+        let (events, mut queue) = Events::new(Arc::new(TestClock::new()), metrics.clone());
+        let normal = |node: usize| QueuedEvent {
+            kind: EventType::Normal,
+            ..event("NodeClaim", &node.to_string(), "launched")
+        };
+        for node in 0..QUEUE + 500 {
+            events.record(normal(node));
+        }
+        assert_eq!(metrics.events_dropped.with_label_values(&["queue-full"]).get(), 500);
+        for node in 0..1_000 {
+            events.record(event("NodeClaim", &node.to_string(), "the cloud takes it back"));
+        }
+        assert_eq!(
+            metrics.events_dropped.with_label_values(&["queue-full"]).get(),
+            500,
+            "no warning is dropped"
+        );
+        for node in 0..1_000 {
+            let first = queue.recv().await.unwrap();
+            assert_eq!((first.kind, first.about.name), (EventType::Warning, Some(node.to_string())));
+        }
+        assert_eq!(queue.recv().await.unwrap().message, "launched");
+        assert_eq!(events.news(&[normal(QUEUE - 1), normal(QUEUE)]), [1], "the second was dropped");
+        events.record(normal(QUEUE));
+        assert_eq!(
+            metrics.events_dropped.with_label_values(&["queue-full"]).get(),
+            500,
+            "there is room again"
+        );
     }
 }

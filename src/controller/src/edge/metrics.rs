@@ -78,6 +78,8 @@ pub struct Metrics {
     pub offerings_held_back: IntGauge,
     /// Offerings with a raised price because the cloud reclaims instances of them.
     pub offerings_taken_back: IntGauge,
+    /// The date of the oldest price that plans use, in seconds since 1970; NaN if no price has a date.
+    pub prices_as_of: Gauge,
     /// Calls to terminate an instance, by provider and result.
     pub terminations: IntCounterVec,
     /// How long claims took from one stage to the next, by the stage reached.
@@ -376,6 +378,11 @@ impl Metrics {
                 r,
                 "poolwright_offerings_taken_back",
                 "Offerings that count as more expensive now because the cloud recently took instances back.",
+            )?,
+            prices_as_of: gauge(
+                r,
+                "poolwright_prices_as_of_timestamp_seconds",
+                "Date of the oldest price that plans use, in seconds since 1970; NaN if no price has a date.",
             )?,
             terminations: counters(
                 r,

@@ -187,7 +187,7 @@ impl Executor {
     pub(super) fn hold_back(&self, name: &ClaimName, message: &str) -> Progress {
         let Some(claim) = self.context.world.claim(name) else { return Progress::NothingToDo };
         let offering = &claim.current_offering().offering;
-        let until = self.context.world.hold_back(&claim.node_class, offering);
+        let until = self.context.world.hold_back(&claim);
         let labels = [offering.instance_type.as_str(), "after-launch"];
         self.context.metrics.offerings_failed.with_label_values(&labels).inc();
         warn!(claim = %name, %offering, %until, message, "offering held back");

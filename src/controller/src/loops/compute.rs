@@ -4,6 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use jiff::Timestamp;
+use poolwright_core::Snapshot;
+use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_solver::StopSignal;
 use tokio::sync::oneshot;
 
@@ -12,6 +15,10 @@ use crate::edge::clock::SharedClock;
 /// Runs a computation outside the async threads. A simulator in virtual time runs it inline, because the virtual clock would not
 /// wait for another thread.
 pub type Spawner = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
+
+/// Makes a plan, as [`poolwright_core::plan::plan()`] does. A simulator adds a bug.
+pub type PlanFunction =
+    Arc<dyn Fn(&Snapshot, Timestamp, &PlanOptions, &mut dyn StopSignal) -> Plan + Send + Sync>;
 
 /// Returns a [`Spawner`] that uses tokio's threads for blocking work.
 pub fn blocking_threads() -> Spawner {
@@ -27,6 +34,8 @@ pub struct Compute {
     pub spawner: Spawner,
     /// The clock.
     pub clock: SharedClock,
+    /// What makes plans.
+    pub plan: PlanFunction,
 }
 
 impl Compute {

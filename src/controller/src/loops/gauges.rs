@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use poolwright_catalog::UsdPerHour;
 use poolwright_core::{Claim, Snapshot, Stage};
 use poolwright_report::{PoolSums, WaitingPods};
@@ -10,6 +11,7 @@ use super::leader_loop::LeaderLoop;
 use crate::edge::metrics::Metrics;
 use crate::edge::signal::Receiver;
 use crate::executor::context::Context;
+use crate::observed::lease_notes::oldest_price;
 
 /// The loop that updates gauges.
 pub struct Gauges {
@@ -82,6 +84,8 @@ fn measure(snapshot: &Snapshot, metrics: &Metrics) {
     metrics.life_ended.set(snapshot.lives.ended().into());
     metrics.offerings_held_back.set(count(snapshot.held_back.len()));
     metrics.offerings_taken_back.set(count(snapshot.reclaims.len()));
+    let day = oldest_price(snapshot).and_then(|date| date.to_zoned(TimeZone::UTC).ok());
+    metrics.prices_as_of.set(day.map_or(f64::NAN, |day| day.timestamp().as_second() as f64));
     let waiting = WaitingPods::of(snapshot);
     for (phase, pods) in
         [("unschedulable", waiting.unschedulable), ("waiting", waiting.waiting), ("gated", waiting.gated)]
@@ -94,8 +98,10 @@ fn measure(snapshot: &Snapshot, metrics: &Metrics) {
 mod tests {
     use std::sync::Arc;
 
+    use poolwright_catalog::{Catalogue, CatalogueOrigin};
     use poolwright_core::{Lives, Pool, PoolName};
     use poolwright_intake as intake;
+    use poolwright_terms::NodeClassRef;
     use serde_json::{Value, json};
 
     use super::*;
@@ -151,10 +157,32 @@ mod tests {
             "poolwright_nodepool_retiring_nodes{nodepool=\"a\"} 2",
             "poolwright_nodepool_retiring_nodes{nodepool=\"b\"} 0",
             "poolwright_nodepool_retiring_usd_per_hour{nodepool=\"a\"} 2.012",
+            "poolwright_prices_as_of_timestamp_seconds NaN",
             "poolwright_life_kinds 1",
             "poolwright_life_ended_pods 1",
         ] {
             assert!(text.lines().any(|one| one == line), "{line}: {text}");
         }
+    }
+
+    #[test]
+    fn the_date_of_the_oldest_price_is_told() {
+        let catalogue = |day: i8| {
+            let as_of = Some(jiff::civil::date(2026, 3, day));
+            let origin = CatalogueOrigin { source: "a test".to_owned(), as_of };
+            Ok(Arc::new(Catalogue::new(origin, Vec::new(), Vec::new())))
+        };
+        let class = |name: &str| NodeClassRef {
+            group: String::new(),
+            kind: "Trial".to_owned(),
+            name: name.to_owned(),
+        };
+        let mut snapshot = Snapshot::default();
+        snapshot.catalogues.insert(class("a"), catalogue(2));
+        snapshot.catalogues.insert(class("b"), catalogue(1));
+        let metrics = Metrics::new().unwrap();
+        measure(&snapshot, &metrics);
+        // 2026-03-01T00:00:00Z
+        assert_eq!(metrics.prices_as_of.get() as i64, 1_772_323_200);
     }
 }

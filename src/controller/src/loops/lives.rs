@@ -109,7 +109,7 @@ impl KeepLives {
         self.gaps.clear();
         match read {
             Ok(Some(Stored { until, recent, kinds, gaps, .. })) => {
-                debug!(kinds = kinds.len(), "read what is known about the durations of pods");
+                debug!(kinds = kinds.len(), "read the learned durations of pods");
                 self.kinds.clone_from(&kinds);
                 self.gaps.clone_from(&gaps);
                 self.context.world.remember_lives(kinds, until, recent.into_iter().collect());
@@ -139,7 +139,7 @@ impl KeepLives {
         match self.object.write("keep-lives", stored(&lives, &gaps, until, recent)).await {
             Ok(()) => (self.kinds, self.gaps) = (lives.tables().clone(), gaps.tables().clone()),
             Err(error) => {
-                info!(%error, "what is known about the durations of pods was not stored; it is stored with the next attempt");
+                info!(%error, "the learned durations of pods were not stored; the next attempt stores them");
             }
         }
     }

@@ -12,13 +12,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use kube::api::ListParams;
 use kube::core::DeserializeGuard;
 use poolwright_api::NodeClaim;
 use poolwright_catalog::{Usd, UsdPerHour};
 use poolwright_core::disruption::follow;
-use poolwright_core::plan::{OverTime, Plan, PlanOptions, plan};
+use poolwright_core::plan::{OverTime, Plan, PlanOptions};
 use poolwright_core::{Action, Event, EventType, ObjectKey, PodKey, Snapshot, Subject};
 use poolwright_solver::StopSignal;
 use poolwright_terms::Reason;
@@ -42,8 +41,6 @@ use crate::observed::commitments::Committed;
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 /// The time until the next plan while room is made for waiting pods.
 const ROOM_AGAIN: Duration = Duration::from_secs(5);
-/// The most pods of a unit that get an event when they are set aside.
-const EVENTS: usize = 10;
 /// The longest wait, so that changes of the wall clock are noticed.
 const LONGEST: Duration = Duration::from_mins(1);
 
@@ -59,11 +56,7 @@ pub struct Planner {
     /// The options of plans in this term.
     options: PlanOptions,
     quarantine: Quarantine,
-    /// What makes plans. Tests give one that fails.
-    plan: PlanFunction,
 }
-
-type PlanFunction = fn(&Snapshot, Timestamp, &PlanOptions, &mut dyn StopSignal) -> Plan;
 
 impl Planner {
     /// Creates a planner that uses these commitments.
@@ -89,7 +82,6 @@ impl Planner {
             consolidation,
             options,
             quarantine,
-            plan,
         }
     }
 }
@@ -183,6 +175,7 @@ impl Planner {
         self.context.metrics.pods_set_aside.set(i64::try_from(self.quarantine.len()).unwrap_or(i64::MAX));
         let options = &PlanOptions { commitments: self.committed.resolve(&snapshot), ..self.options.clone() };
         self.context.events.new_pass();
+        self.tell_of_set_aside(&snapshot);
         let started = self.context.clock.monotonic();
         let Some((plan, snapshot)) = self.compute_plan(snapshot.clone(), options.clone()).await else {
             error!("planning panicked; this is a bug");
@@ -239,7 +232,7 @@ impl Planner {
     }
 
     async fn compute_plan(&self, snapshot: Snapshot, options: PlanOptions) -> Option<(Plan, Snapshot)> {
-        let (now, plan) = (self.context.clock.now(), self.plan);
+        let (now, plan) = (self.context.clock.now(), self.compute.plan.clone());
         let work = move |limit: &mut dyn StopSignal| (plan(&snapshot, now, &options, limit), snapshot);
         self.compute.run(self.config.solver_limit, work).await
     }
@@ -262,21 +255,25 @@ impl Planner {
         let names = named(pods);
         let example = snapshot.pods.get(&pods[0]);
         error!(pods = names, example = ?example.map(|pod| &pod.spec), "plans with these pods fail, so they are set aside for an hour");
-        self.quarantine.add(pods, snapshot, self.context.clock.now());
         let message = format!(
             "a plan with {names} fails, which is a bug of Poolwright: it plans without them for {SET_ASIDE:#}; please report it with the log \
              of the controller"
         );
-        let event = |pod: &ObjectKey| {
+        self.quarantine.add(pods, snapshot, &message, self.context.clock.now());
+    }
+
+    /// Records events on the pods that are set aside. Each plan does so, because an event may get lost with the leadership. The queue
+    /// drops repetitions.
+    fn tell_of_set_aside(&self, snapshot: &Snapshot) {
+        let event = |(pod, message): (&ObjectKey, &str)| {
             Action::RecordEvent(Event {
                 subject: Subject::Pod(pod.clone()),
                 kind: EventType::Warning,
                 reason: Reason::PlanFailed,
-                message: message.clone(),
+                message: message.to_owned(),
             })
         };
-        self.executor
-            .submit(pods.iter().filter_map(PodKey::existing).take(EVENTS).map(event).collect(), snapshot);
+        self.executor.submit(self.quarantine.told().map(event).collect(), snapshot);
     }
 
     /// Counts the results of disruptions.
@@ -336,9 +333,13 @@ fn measure(plan: &Plan, took: Duration, metrics: &Metrics) {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use tokio::time::timeout;
+
     use super::*;
     use crate::edge::clock::SharedClock;
     use crate::edge::clock::testing::TestClock;
+    use crate::edge::events::{Events, Queue, QueuedEvent};
     use crate::edge::stoppable::Stoppable;
     use crate::executor::context::testing::leading;
     use crate::fake_api::FakeApi;
@@ -356,16 +357,22 @@ mod tests {
         Plan::default()
     }
 
+    /// Returns the next event, if there is one now.
+    async fn said(queue: &mut Queue) -> Option<QueuedEvent> {
+        timeout(Duration::from_millis(100), queue.recv()).await.ok()?
+    }
+
     #[tokio::test]
-    async fn a_pod_with_which_planning_panics_is_set_aside_and_the_others_are_planned() {
+    async fn a_pod_with_which_planning_panics_is_set_aside_and_told_and_the_others_are_planned() {
         let shared: SharedClock = Arc::new(TestClock::new());
         let (context, _leader) = leading(&FakeApi::default(), &shared, vec![]);
+        let (events, mut queue) = Events::new(shared.clone(), context.metrics.clone());
+        let context = Context { events, ..context };
         let executor = Executor::new(context.clone(), 4, Stoppable::default());
-        let compute = Compute { spawner: blocking_threads(), clock: shared };
+        let compute = Compute { spawner: blocking_threads(), clock: shared, plan: Arc::new(poisoned) };
         let config = Arc::new(Config::new("a", "b"));
         let world = context.world.clone();
         let mut planner = Planner::new(config, Committed::new(None), context, executor, compute);
-        planner.plan = poisoned;
         for name in ["a", "b", "poison", "z"] {
             let pod = serde_json::json!({"metadata": {"name": name, "namespace": "ml", "uid": name},
                 "spec": {"containers": [{"name": "main"}]}});
@@ -376,6 +383,14 @@ mod tests {
         assert_eq!(planner.quarantine.len(), 1);
         assert!(planner.plan_once().await, "the next one does not see the pod");
         assert_eq!(value(&planner.context.metrics, "pods_set_aside"), "1");
+        let event = said(&mut queue).await.expect("the pod is told");
+        assert_eq!((event.about.name.as_deref(), event.reason.name), (Some("poison"), "PlanFailed"));
+        assert!(planner.plan_once().await);
+        assert!(said(&mut queue).await.is_none(), "it is told once");
+        // The event was not written, because the process did not lead then.
+        queue.forget(&event.key());
+        assert!(planner.plan_once().await);
+        assert!(said(&mut queue).await.is_some(), "it is told again");
     }
 
     #[test]

@@ -4,32 +4,51 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_core::{PodKey, PodPhase, Snapshot, Uid};
+use poolwright_core::{ObjectKey, PodKey, PodPhase, Snapshot, Uid};
 
 /// How long a pod is set aside. Then it is tried again, because the cluster has changed.
 pub const SET_ASIDE: SignedDuration = SignedDuration::from_hours(1);
+/// The most pods of a unit that are told.
+const TOLD: usize = 10;
 
-/// The pods that plans do not see, each with the end of that.
+/// The pods that plans do not see.
 #[derive(Debug, Default)]
-pub struct Quarantine(BTreeMap<PodKey, (Uid, Timestamp)>);
+pub struct Quarantine(BTreeMap<PodKey, Entry>);
+
+#[derive(Debug)]
+struct Entry {
+    uid: Uid,
+    /// The end of its time.
+    until: Timestamp,
+    /// What the pod is told, if it is.
+    message: Option<String>,
+}
 
 impl Quarantine {
-    /// Sets pods of the snapshot aside.
-    pub fn add(&mut self, pods: &[PodKey], snapshot: &Snapshot, now: Timestamp) {
+    /// Sets pods of the snapshot aside. The first of them are told why.
+    pub fn add(&mut self, pods: &[PodKey], snapshot: &Snapshot, message: &str, now: Timestamp) {
         let until = now.checked_add(SET_ASIDE).unwrap_or(Timestamp::MAX);
-        let known =
-            pods.iter().filter_map(|key| Some((key.clone(), (snapshot.pods.get(key)?.uid.clone(), until))));
-        self.0.extend(known);
+        for (at, key) in pods.iter().enumerate() {
+            if let Some(pod) = snapshot.pods.get(key) {
+                let message = (at < TOLD).then(|| message.to_owned());
+                self.0.insert(key.clone(), Entry { uid: pod.uid.clone(), until, message });
+            }
+        }
     }
 
     /// Removes the pods that are set aside from a snapshot, and forgets those whose time is over or that are gone.
     pub fn apply(&mut self, snapshot: &mut Snapshot, now: Timestamp) {
-        self.0.retain(|key, (uid, until)| {
-            *until > now && snapshot.pods.get(key).is_some_and(|pod| pod.uid == *uid)
+        self.0.retain(|key, entry| {
+            entry.until > now && snapshot.pods.get(key).is_some_and(|pod| pod.uid == entry.uid)
         });
         for key in self.0.keys() {
             snapshot.pods.remove(key);
         }
+    }
+
+    /// Returns the pods that are told why they are set aside, each with its message.
+    pub fn told(&self) -> impl Iterator<Item = (&ObjectKey, &str)> {
+        self.0.iter().filter_map(|(key, entry)| Some((key.existing()?, entry.message.as_deref()?)))
     }
 
     /// Returns how many pods are set aside.

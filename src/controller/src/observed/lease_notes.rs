@@ -2,13 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use jiff::civil::Date;
 use poolwright_core::Snapshot;
 use poolwright_terms::keys::{PRICES_AS_OF_ANNOTATION, VERSION_ANNOTATION};
 
+/// Returns the date of the oldest price of all node classes; `None` if no price has a date.
+pub fn oldest_price(snapshot: &Snapshot) -> Option<Date> {
+    snapshot.catalogues.values().flatten().filter_map(|catalogue| catalogue.origin().as_of).min()
+}
+
 /// Returns the annotations of the Lease. A date that is unknown is empty.
 pub fn lease_notes(snapshot: &Snapshot) -> BTreeMap<&'static str, String> {
-    let dates = snapshot.catalogues.values().flatten().filter_map(|catalogue| catalogue.origin().as_of);
-    let oldest = dates.min().map(|date| date.to_string()).unwrap_or_default();
+    let oldest = oldest_price(snapshot).map(|date| date.to_string()).unwrap_or_default();
     [(VERSION_ANNOTATION, env!("CARGO_PKG_VERSION").to_owned()), (PRICES_AS_OF_ANNOTATION, oldest)].into()
 }
 

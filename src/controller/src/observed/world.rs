@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as k8s;
 use kube::Resource;
 use poolwright_api::NodeClaim;
-use poolwright_catalog::{Catalogue, OfferingId};
+use poolwright_catalog::Catalogue;
 use poolwright_core::batch::BatchWindow;
 use poolwright_core::index::{Change, ClusterIndex};
 use poolwright_core::outcome::{Outcome, respond};
@@ -241,12 +241,12 @@ impl World {
         actions
     }
 
-    /// Holds back an offering whose node never became usable. Returns until when.
-    pub fn hold_back(&self, class: &NodeClassRef, offering: &OfferingId) -> Timestamp {
+    /// Holds back the offering of a claim whose node never became usable. Returns until when.
+    pub fn hold_back(&self, claim: &Claim) -> Timestamp {
         let now = self.clock.now();
         let mut until = now;
         self.change(|state| {
-            until = state.setbacks.failed(class, offering, now);
+            until = state.setbacks.failed(claim, &claim.current_offering().offering, now);
             state.apply_setbacks(now)
         });
         until

@@ -14,7 +14,7 @@ use poolwright_terms::ConditionType;
 use crate::disruption::kept::Kept;
 use crate::disruption::proposal::{Proposal, leave};
 use crate::disruption::search::{Search, places};
-use crate::disruption::{payback, repack};
+use crate::disruption::{payback, repack, worst_case};
 use crate::lifecycle::protection::UNKNOWN_MAKER;
 use crate::model::plan::{MovedTo, Plan};
 use crate::model::{Cause, Claim, ClaimName, PodKey, PoolName, Snapshot};
@@ -214,7 +214,8 @@ impl<'a> Search<'a> {
             .fold(0, u64::saturating_add);
         let paybacks = set.iter().filter_map(|claim| Some(self.facts.pool(claim)?.disruption.payback));
         let payback = paybacks.min().unwrap_or_default();
-        let counted = tried.plan.cost + tried.plan.risk;
+        let after = worst_case::cost(&tried.plan);
+        let counted = after + tried.plan.risk;
         let over_time = self.over_time(set, &tried, payback);
         let lost = lost.saturating_mul(LEAST_TIMES);
         if let Some(shortfall) = payback::shortfall(tried.before, counted, over_time, lost) {
@@ -225,14 +226,14 @@ impl<'a> Search<'a> {
             let places = set.first().map(|claim| places(&tried.plan, &claim.name)).unwrap_or_default();
             return with_room.ok_or(Kept::NotWorth { shortfall, places, payback });
         }
-        let saving = tried.before.saturating_sub(tried.plan.cost);
+        let saving = tried.before.saturating_sub(after);
         let leave = set.iter().map(|claim| {
             let others =
                 if set.len() > 1 { format!(" with {} others", set.len() - 1) } else { String::new() };
             let what = format!(
-                "the work of its node{others} costs {:#} now and {:#} elsewhere; its pods go to {}",
+                "the work of its node{others} costs {:#} now and {} elsewhere; its pods go to {}",
                 tried.before,
-                tried.plan.cost,
+                worst_case::in_words(&tried.plan),
                 places(&tried.plan, &claim.name)
             );
             leave(claim, Cause::Underutilized, what)

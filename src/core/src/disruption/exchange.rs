@@ -12,6 +12,7 @@ use crate::disruption::payback::{self, OverTime};
 use crate::disruption::proposal::{Proposal, leave};
 use crate::disruption::room_search::{Choice, RoomSearch};
 use crate::disruption::search::{Search, TrialPlan, places};
+use crate::disruption::worst_case;
 use crate::lifecycle::protection::Facts;
 use crate::model::{Cause, Claim, ClaimName};
 use crate::rules;
@@ -59,7 +60,7 @@ impl Search<'_> {
                 let grace = choice.pods.iter().map(|gives| gives.pod.ending.grace).max();
                 let waiting = payback::during(price, grace.unwrap_or_default());
                 let lost = lost.saturating_add(waiting).saturating_add(room.least_saving(plan, choice));
-                payback::pays(tried.before, plan.cost + plan.risk, over_time, lost)
+                payback::pays(tried.before, worst_case::cost(plan) + plan.risk, over_time, lost)
             },
             stop,
         )?;
@@ -67,15 +68,15 @@ impl Search<'_> {
         let from: BTreeSet<&ClaimName> = choice.pods.iter().map(|gives| &gives.from.name).collect();
         let theirs: Vec<String> = from.into_iter().map(|from| places(&plan, from)).collect();
         let what = format!(
-            "the work of its node costs {:#} now and {:#} elsewhere; its pods go to {}, in the room of {}, whose \
+            "the work of its node costs {:#} now and {} elsewhere; its pods go to {}, in the room of {}, whose \
              successors go to {}",
             tried.before,
-            plan.cost,
+            worst_case::in_words(&plan),
             places(&plan, &claim.name),
             rules::format::list(&leaving, 3),
             theirs.join(", ")
         );
-        let saving = tried.before.saturating_sub(plan.cost);
+        let saving = tried.before.saturating_sub(worst_case::cost(&plan));
         let nodes_to_empty = vec![leave(claim, Cause::Underutilized, what)];
         Some(Proposal { nodes_to_empty, plan, saving, makes_room: true })
     }

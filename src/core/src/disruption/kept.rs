@@ -136,7 +136,7 @@ impl fmt::Display for Kept {
             }
             Self::PriceUnknown(offering) => write!(
                 f,
-                "the price of {offering} is unknown, so nobody can say what would be saved; add the price to the catalogue"
+                "the price of {offering} is unknown, and so is the saving; add the price to the catalogue"
             ),
             Self::Blocked(why)
             | Self::NoPlace(why)

@@ -7,7 +7,8 @@
 //! changes nothing. The [`MoveRecord`] of past moves survives it too.
 //!
 //! For consolidation, the solver proposes sets of nodes. A plan without these nodes then shows whether every rule of every pod
-//! can be kept, and what that costs. [`over_time`] compares the costs until the pods have ended.
+//! can be kept, and what that costs. [`over_time`] compares the costs until the pods have ended. `worst_case` counts new nodes at the
+//! dearest price that the cloud may choose.
 //!
 //! [`make_room()`] moves single pods off nodes that stay, so that a plan need not buy a node, or so that another node can be
 //! emptied (`exchange`).
@@ -32,6 +33,7 @@ pub(crate) mod room_hosts;
 pub(crate) mod room_search;
 pub(crate) mod search;
 pub(crate) mod search_schedule;
+pub(crate) mod worst_case;
 
 pub use crate::disruption::drift::drift;
 pub use crate::disruption::follow::{FollowUp, follow};

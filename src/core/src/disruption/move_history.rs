@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_terms::Reason;
-use serde::{Deserialize, Serialize};
 
-use crate::disruption::move_record::MoveRecord;
+use crate::disruption::move_record::{GaveWay, MoveRecord, Moved};
 use crate::disruption::proposal::{Proposal, SearchResult};
 use crate::lifecycle::protection::Facts;
 use crate::model::{Claim, ClaimName, Pod, PodKey, Snapshot, Uid, Workload};
@@ -25,9 +24,6 @@ const ANSWER: SignedDuration = SignedDuration::from_mins(2);
 
 /// The time for which the pods of a controller do not give way after the API server refused to evict one of them.
 const AFTER_REFUSAL: SignedDuration = SignedDuration::from_mins(15);
-
-/// The number of pods of each controller that moved at each time.
-pub(super) type Moved = BTreeMap<Uid, BTreeMap<Timestamp, u32>>;
 
 /// The times at which consolidation moved pods of each controller, and the claims that it tried without success. The next leader
 /// gets a part of it as a [`MoveRecord`].
@@ -48,15 +44,6 @@ pub struct MoveHistory {
     takers: BTreeMap<Uid, Timestamp>,
     /// The controllers of pods that gave way, with the time of the last eviction.
     made_room: BTreeMap<Uid, Timestamp>,
-}
-
-/// A pod that was evicted to make room.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct GaveWay {
-    pub(super) uid: Uid,
-    pub(super) owner: Option<Uid>,
-    /// The time of the first eviction.
-    pub(super) since: Timestamp,
 }
 
 impl MoveHistory {

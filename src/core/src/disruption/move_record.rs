@@ -5,13 +5,24 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::disruption::move_history::{GaveWay, Moved};
 use crate::model::{PodKey, Uid};
 
 /// The most times that are stored, of moves and of controllers whose pods gave way. With as many UIDs they take 320 kB each.
 const MOST_TIMES: usize = 4_096;
 /// The most evicted pods that are stored. With the longest names they take 270 kB.
 const MOST_PODS: usize = 512;
+
+/// The number of pods of each controller that moved at each time.
+pub(super) type Moved = BTreeMap<Uid, BTreeMap<Timestamp, u32>>;
+
+/// A pod that was evicted to make room.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct GaveWay {
+    pub(super) uid: Uid,
+    pub(super) owner: Option<Uid>,
+    /// The time of the first eviction.
+    pub(super) since: Timestamp,
+}
 
 /// What the next leader must know about earlier moves, so that it does not move the same pods again. Of more entries than fit
 /// into a ConfigMap, it has the newest.

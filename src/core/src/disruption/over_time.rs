@@ -8,7 +8,8 @@ use poolwright_catalog::UsdPerHour;
 
 use crate::disruption::payback::{OVERLAP, OverTime, during};
 use crate::disruption::search::{Search, TrialPlan};
-use crate::model::plan::{MovedTo, PlannedClaim};
+use crate::disruption::worst_case;
+use crate::model::plan::MovedTo;
 use crate::model::{Claim, ClaimName, Ends, Life, Pod, PodRole};
 
 impl Search<'_> {
@@ -31,7 +32,7 @@ impl Search<'_> {
             // Risk counts as cost, so that healthy pods do not move to nodes that will be interrupted soon.
             return OverTime {
                 before: during(*before, payback),
-                after: during(plan.cost + plan.risk, payback),
+                after: during(worst_case::cost(plan) + plan.risk, payback),
             };
         }
         let price = |claim: &Claim| claim.current_offering().price.unwrap_or_default();
@@ -51,10 +52,10 @@ impl Search<'_> {
         }
         let of_new = plan.claims.iter().map(|claim| {
             let time = bought.get(&claim.name).map_or(payback, after_overlap).min(payback);
-            during(claim.price().unwrap_or_default(), time)
+            during(worst_case::price(claim).unwrap_or_default(), time)
         });
-        let prices = plan.claims.iter().filter_map(PlannedClaim::price).sum();
-        let of_new = part(of_new.sum(), plan.cost, prices);
+        let prices = plan.claims.iter().filter_map(worst_case::price).sum();
+        let of_new = part(of_new.sum(), worst_case::cost(plan), prices);
         let of_rooms = rooms.iter().filter_map(|(name, more)| {
             let claim = snapshot.claims.get(&ClaimName((*name).to_owned()))?;
             let stays = |pod: &&Pod| pod.role == PodRole::Workload && pod.deleting_since.is_none();

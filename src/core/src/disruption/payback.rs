@@ -30,14 +30,14 @@ pub enum Shortfall {
     NoSaving {
         /// The price of the nodes to empty.
         before: UsdPerHour,
-        /// The price of the nodes that the pods would need instead.
+        /// The highest price of the nodes that the pods would need instead.
         after: UsdPerHour,
     },
     /// The saving is too small.
     Small {
         /// The price of the nodes to empty.
         before: UsdPerHour,
-        /// The price of the nodes that the pods would need instead.
+        /// The highest price of the nodes that the pods would need instead.
         after: UsdPerHour,
         /// The least saving.
         least: UsdPerHour,
@@ -46,7 +46,7 @@ pub enum Shortfall {
     Loss {
         /// The price of the nodes to empty.
         before: UsdPerHour,
-        /// The price of the nodes that the pods would need instead.
+        /// The highest price of the nodes that the pods would need instead.
         after: UsdPerHour,
         /// The saving over time.
         saves: u64,

@@ -5,9 +5,9 @@ use poolwright_solver::StopSignal;
 use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::action::{Action, ConditionUpdate, Subject};
-use crate::disruption::drift;
 use crate::disruption::proposal::{Proposal, leave};
 use crate::disruption::search::{Search, places};
+use crate::disruption::{drift, worst_case};
 use crate::model::{Cause, Claim};
 
 impl Search<'_> {
@@ -64,7 +64,7 @@ impl Search<'_> {
             let set: Vec<(&Claim, Cause)> = chosen.iter().map(|(cause, claim, _)| (*claim, *cause)).collect();
             let tried = self.attempt(&set, stop).ok()?;
             if tried.stuck.is_empty() {
-                let saving = tried.before.saturating_sub(tried.plan.cost);
+                let saving = tried.before.saturating_sub(worst_case::cost(&tried.plan));
                 let leave = chosen.iter().map(|(cause, claim, what)| {
                     leave(
                         claim,

@@ -7,8 +7,9 @@ use poolwright_catalog::UsdPerHour;
 
 use crate::disruption::payback::{OVERLAP, during, lost_by};
 use crate::disruption::room_search::{Choice, RoomSearch, Wanted};
+use crate::disruption::worst_case;
 use crate::model::idle::START;
-use crate::model::plan::{MovedTo, Plan, PlannedClaim, Target};
+use crate::model::plan::{MovedTo, Plan, Target};
 use crate::model::{Claim, ClaimName, Ends, Life, Pod, PodKey, PodRole, PoolName};
 use crate::plan::pack::horizon;
 
@@ -23,7 +24,7 @@ impl RoomSearch<'_> {
             .claims
             .iter()
             .filter(|claim| claim.planned_pods.iter().any(|key| key.existing().is_none()))
-            .filter_map(PlannedClaim::price)
+            .filter_map(worst_case::price)
             .sum();
         let none = Choice::nobody(choice.payback);
         let (mut before, after) = (self.cost(self.current, &none), self.cost(plan, choice));
@@ -67,15 +68,15 @@ impl RoomSearch<'_> {
         let snapshot = self.facts.snapshot;
         let payback = choice.payback;
         if snapshot.lives.is_blank() {
-            return during(plan.cost + plan.risk, payback);
+            return during(worst_case::cost(plan) + plan.risk, payback);
         }
         let of_new = plan.claims.iter().map(|claim| {
             let time = self.paid(&claim.planned_pods, &claim.pool, plan, payback);
-            during(claim.price().unwrap_or_default(), time)
+            during(worst_case::price(claim).unwrap_or_default(), time)
         });
-        let prices: UsdPerHour = plan.claims.iter().filter_map(PlannedClaim::price).sum();
+        let prices: UsdPerHour = plan.claims.iter().filter_map(worst_case::price).sum();
         // Commitments pay a part of the prices.
-        let paid = u128::from(of_new.sum::<u64>()) * u128::from(plan.cost.micros())
+        let paid = u128::from(of_new.sum::<u64>()) * u128::from(worst_case::cost(plan).micros())
             / u128::from(prices.micros().max(1));
         let mut rooms: BTreeMap<&ClaimName, Vec<&PodKey>> = BTreeMap::new();
         for placed in &plan.placements {

@@ -11,6 +11,7 @@ use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 use crate::action::{Action, Event, EventType, Subject};
 use crate::disruption::kept::Kept;
 use crate::disruption::move_history::MoveHistory;
+use crate::disruption::worst_case;
 use crate::lifecycle::allowance;
 use crate::lifecycle::protection::Facts;
 use crate::model::plan::{MovedTo, Plan};
@@ -181,7 +182,10 @@ pub(crate) fn places(plan: &Plan, from: &ClaimName) -> String {
     for name in new {
         if let Some(claim) = plan.claims.iter().find(|claim| claim.name == *name) {
             let price = claim.price().map_or("an unknown price".to_owned(), |price| format!("{price:#}"));
-            words.push(format!("new {name} ({} at {price})", claim.offering()));
+            let dearest = worst_case::price(claim).filter(|dearest| Some(*dearest) > claim.price());
+            let choice =
+                dearest.map(|dearest| format!(", or another up to {dearest:#} that the cloud chooses"));
+            words.push(format!("new {name} ({} at {price}{})", claim.offering(), choice.unwrap_or_default()));
         }
     }
     let more = rooms.len().saturating_sub(3);

@@ -69,7 +69,7 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
         lines.push("It keeps nodes with room for its `buffer`, with and without pods.".to_owned());
     }
     if let Some(unmet) = findings.and_then(|found| found.buffer_unmet.as_ref()) {
-        lines.push(format!("Not all of it: {}.", unmet.trim_end_matches('.')));
+        lines.push(format!("It cannot keep all of this room: {}.", unmet.trim_end_matches('.')));
     }
     if pool.disruption.do_not_disrupt {
         lines.push(format!("Its annotation {DO_NOT_DISRUPT_ANNOTATION} keeps its nodes, empty or not."));

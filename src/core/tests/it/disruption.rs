@@ -5,6 +5,7 @@ mod committed;
 mod exchange;
 mod follow;
 mod kept;
+mod min_values;
 mod over_time;
 mod required;
 mod room;

@@ -364,7 +364,7 @@ fn a_reclaimed_offering_is_avoided_longer_after_each_reclaim() {
     assert_eq!(until(&setbacks, 0), Some(300));
     take(&mut setbacks, 60);
     assert_eq!(until(&setbacks, 60), Some(300), "those that are taken together count once");
-    setbacks.succeeded(&node_class(), &offering);
+    setbacks.succeeded(&claim(), &offering, at(60));
     assert_eq!(until(&setbacks, 60), Some(300), "that another is sold says nothing of how long it stays");
     take(&mut setbacks, 400);
     assert_eq!(until(&setbacks, 400), Some(1000));

@@ -57,7 +57,6 @@ fn a_claim_that_nothing_can_be_had_for_is_deleted_and_its_pods_are_planned_at_on
 fn offerings_that_could_not_be_had_before_the_one_that_was_are_held_back_and_nothing_else_is_done() {
     let (claim, mut setbacks) = (claim(), Setbacks::default());
     let (first, second) = (id("g5.xlarge", "a"), id("g5.xlarge", "b"));
-    setbacks.failed(&node_class(), &second, at(0));
     setbacks.launch_invalid(&node_class(), "no such image");
     let unavailable = [unavailable(&first)];
     let outcome = Outcome::Launched { claim: &claim, offering: &second, unavailable: &unavailable };

@@ -18,6 +18,8 @@ use crate::quota_scope::{self, scopes};
 #[derive(Default)]
 pub(crate) struct Quotas {
     all: Vec<Quota>,
+    /// The ServiceAccounts that cannot be created, by namespace and name. An API server creates no pod without its account.
+    accounts: BTreeMap<(String, String), OverQuota>,
 }
 
 /// A quota of the manifests.
@@ -52,7 +54,11 @@ impl Quota {
 
 /// Why an object cannot be created: all quotas that do not allow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OverQuota(Vec<Exceeded>);
+pub(crate) struct OverQuota {
+    /// The ServiceAccount that they do not allow, if the object is a pod that needs it.
+    account: Option<String>,
+    exceeded: Vec<Exceeded>,
+}
 
 /// A quota that does not allow an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,11 +80,14 @@ struct Short {
 
 impl fmt::Display for OverQuota {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, Exceeded { quota, entries }) in self.0.iter().enumerate() {
+        if let Some(account) = &self.account {
+            write!(f, "its ServiceAccount `{account}` cannot be created: ")?;
+        }
+        for (at, Exceeded { quota, entries }) in self.exceeded.iter().enumerate() {
             let and = if at == 0 { "" } else { ", and " };
             write!(f, "{and}ResourceQuota `{quota}` allows ")?;
             // Only one alone has the room for a sentence of its own.
-            let is_alone = self.0.len() == 1 && entries.len() == 1;
+            let is_alone = self.exceeded.len() == 1 && entries.len() == 1;
             for (at, Short { entry, hard, used, asked }) in entries.iter().enumerate() {
                 let [hard, used, asked] = [*hard, *used, *asked].map(|amount| written(entry, amount));
                 let and = if at == 0 { "" } else { " and " };
@@ -153,12 +162,21 @@ impl Quotas {
         }
     }
 
+    /// Records that a ServiceAccount cannot be created.
+    pub fn refuse_account(&mut self, namespace: &str, name: &str, over: &OverQuota) {
+        self.accounts.insert((namespace.to_owned(), name.to_owned()), over.clone());
+    }
+
     /// Counts a new object, or says why it cannot be created.
     pub fn admit(&mut self, new: &Usage) -> Result<(), OverQuota> {
+        let account = new.account.as_ref().map(|name| (new.namespace.clone(), name.clone()));
+        if let Some((key, over)) = account.and_then(|key| self.accounts.get_key_value(&key)) {
+            return Err(OverQuota { account: Some(key.1.clone()), exceeded: over.exceeded.clone() });
+        }
         let counting = self.all.iter().filter(|quota| quota.counts(new));
         let exceeded: Vec<Exceeded> = counting.filter_map(|quota| quota.lacks(new)).collect();
         if !exceeded.is_empty() {
-            return Err(OverQuota(exceeded));
+            return Err(OverQuota { account: None, exceeded });
         }
         for quota in self.all.iter_mut().filter(|quota| quota.counts(new)) {
             for (name, entry) in &mut quota.entries {
@@ -279,9 +297,11 @@ mod tests {
     fn entries_that_are_not_enforced_are_named() {
         let of = |hard: Value| notes(json!({"metadata": {"name": "team"}, "spec": {"hard": hard}}));
         assert_eq!(
-            of(json!({"resourcequotas": "1", "count/limitranges": "2", "pods": "9", "limits.cpu": "4"})),
+            of(
+                json!({"resourcequotas": "1", "count/resourcequotas": "2", "count/limitranges": "2", "pods": "9"})
+            ),
             [
-                "`count/limitranges`, `resourcequotas` are not read, so objects that they would refuse are planned"
+                "`count/resourcequotas`, `resourcequotas` are not read, so objects that they would refuse are planned"
             ]
         );
         assert_eq!(

@@ -15,6 +15,8 @@ use crate::requests::{limits, requests};
 #[derive(Clone, Debug)]
 pub(crate) struct Usage {
     pub(super) namespace: String,
+    /// The ServiceAccount that a pod names.
+    pub(super) account: Option<String>,
     scoped: Scoped,
     amounts: BTreeMap<String, u64>,
 }
@@ -40,6 +42,8 @@ impl Usage {
     ) -> Result<Self, FieldProblem> {
         let scoped = Scoped::Pod(quota_scope::of_pod(spec));
         let mut usage = Self::new(super::namespace_of(namespace), scoped);
+        // The second field is the old name of the first.
+        usage.account = spec.service_account_name.clone().or_else(|| spec.service_account.clone());
         // An ended pod is still an object, and uses nothing else.
         usage.add(count("", "pods"), 1);
         let phase = status.and_then(|status| status.phase.as_deref());
@@ -107,7 +111,7 @@ impl Usage {
     }
 
     fn new(namespace: String, scoped: Scoped) -> Self {
-        Self { namespace, scoped, amounts: BTreeMap::new() }
+        Self { namespace, account: None, scoped, amounts: BTreeMap::new() }
     }
 
     fn add(&mut self, entry: String, amount: u64) {

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Manifest;
 use super::objects::{Object, group, meta};
+use crate::error::object_name;
 use crate::pod_sets;
 
 /// The supported kinds with their version, and whether they are namespaced.
@@ -34,6 +35,41 @@ pub(super) const KINDS: [(&str, &str, bool); 23] = [
     ("NodePool", API_VERSION, false),
     ("NodeClaim", API_VERSION, false),
 ];
+
+/// Further kinds without a namespace. Custom resources of others may have more, which count as namespaced.
+const CLUSTER_SCOPED: [&str; 24] = [
+    "APIService",
+    "CSIDriver",
+    "CertificateSigningRequest",
+    "ClusterPolicy",
+    "ClusterQueue",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ClusterServingRuntime",
+    "ClusterTrainingRuntime",
+    "ClusterTriggerAuthentication",
+    "ClusterWorkflowTemplate",
+    "CustomResourceDefinition",
+    "DeviceClass",
+    "FlowSchema",
+    "IngressClass",
+    "MutatingWebhookConfiguration",
+    "PriorityLevelConfiguration",
+    "ResourceFlavor",
+    "ResourceSlice",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
+    "VolumeAttachment",
+    "VolumeAttributesClass",
+];
+
+/// Returns whether objects of a kind have no namespace, as far as this is known. Node classes have none either; their clouds know
+/// their kinds.
+pub fn is_cluster_scoped(kind: &str) -> bool {
+    let is_listed = KINDS.iter().any(|(known, _, namespaced)| *known == kind && !*namespaced);
+    is_listed || CLUSTER_SCOPED.contains(&kind)
+}
 
 /// Groups without kinds that create pods. Their objects are skipped without a note.
 const QUIET_GROUPS: [&str; 14] = [
@@ -119,8 +155,14 @@ impl Object {
         let what = || format!("{} {} is not read", self.api_version, self.kind);
         let is_quiet = QUIET_GROUPS.contains(&group);
         let lacks_pods = self.makes_pods() && !is_shown_otherwise;
+        // A runtime that a quota refuses was read before.
+        let runtime = || {
+            let (kind, name) = pod_sets::train_job::runtime_of(&self.value);
+            let namespace = pod_sets::train_job::is_namespaced(kind).then(|| self.namespace());
+            object_name(kind, namespace, Some(name))
+        };
         let note = if is_shown_otherwise && (self.makes_pods() || scaling.is_some()) {
-            format!("{}; what the manifest has of it counts instead", what())
+            format!("{}; its objects in the manifest count instead", what())
         } else if let Some(scaling) = scaling {
             format!("{}; {scaling}", what())
         } else if lacks_pods && self.is_over() {
@@ -145,6 +187,11 @@ impl Object {
             format!("{}; its pods are planned one by one, not as a gang", what())
         } else if TEMPLATES.contains(&self.kind.as_str()) && self.kind != "PodTemplate" {
             format!("{}; it is a template of other objects, and makes no pods itself", what())
+        } else if lacks_pods && self.kind == "TrainJob" && manifest.not_created.contains(&runtime()) {
+            format!(
+                "{} cannot be created, so the pods that it makes from that runtime are not planned; raise the quota to plan them",
+                runtime()
+            )
         } else if lacks_pods && self.kind == "TrainJob" {
             let (kind, name) = pod_sets::train_job::runtime_of(&self.value);
             format!(
@@ -159,12 +206,17 @@ impl Object {
         } else {
             format!("{}; pods it may make are not planned", what())
         };
-        // A stored CronJob has no pods but those of its Jobs, which are objects of their own.
-        let is_clock = (self.kind == "CronJob" || self.kind == "ScaledJob") && self.is_stored();
-        if lacks_pods && !self.is_over() && !is_clock {
+        if self.lacks_pods(is_shown_otherwise) {
             manifest.unread.push(self.name());
         }
         manifest.notes.push(format!("{}: {note}", self.name()));
+    }
+
+    /// Returns whether it makes pods that the manifest has in no other form, and that its author wants now.
+    pub(super) fn lacks_pods(&self, is_shown_otherwise: bool) -> bool {
+        // A stored CronJob has no pods but those of its Jobs, which are objects of their own.
+        let is_clock = (self.kind == "CronJob" || self.kind == "ScaledJob") && self.is_stored();
+        self.makes_pods() && !is_shown_otherwise && !self.is_over() && !is_clock
     }
 
     /// Returns whether it makes pods: its kind is known for that, or its spec has a list of containers or asks for GPUs.

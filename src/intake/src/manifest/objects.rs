@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::{Map, Value};
 
 use super::WrittenObject;
-use super::kinds::KINDS;
+use super::kinds::{KINDS, is_cluster_scoped};
 use crate::error::{IntakeError, OfObject, object_name};
 
 /// The annotation of a Deployment and its ReplicaSets with their number in its history.
@@ -159,8 +159,7 @@ impl Object {
 
     /// Returns whether it has a namespace. Unknown kinds count as such.
     pub(super) fn is_namespaced(&self) -> bool {
-        let is_listed = KINDS.iter().all(|(kind, _, namespaced)| *kind != self.kind || *namespaced);
-        is_listed && !self.is_node_class()
+        !is_cluster_scoped(&self.kind) && !self.is_node_class()
     }
 
     /// Returns whether an API server has stored the object: it then has a UID and a version.

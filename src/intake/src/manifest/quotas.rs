@@ -8,12 +8,28 @@ use serde::Deserialize;
 
 use super::objects::{Object, group, meta};
 use super::read::Shared;
+use super::{Manifest, RefusedPods};
 use crate::admission::{Admission, OverQuota, Quotas, Usage};
 use crate::owned::{Maker, Owned};
 use crate::template::{Expansion, Made};
 use crate::volumes;
 
+/// The kinds on which other objects depend although they are not read, with their groups.
+const NEEDED: [(&str, &str); 3] =
+    [("", "ServiceAccount"), ("apps", "ControllerRevision"), ("trainer.kubeflow.org", "TrainingRuntime")];
+
 impl Object {
+    /// Returns the place of the object in the order of reading. What a quota refuses must be known before others depend on it, and
+    /// the quotas before that.
+    pub(super) fn rank(&self) -> u8 {
+        match self.kind.as_str() {
+            "ResourceQuota" => 0,
+            kind if Admission::KINDS.contains(&kind) => 1,
+            kind if NEEDED.contains(&(group(&self.api_version), kind)) => 2,
+            _ => 3,
+        }
+    }
+
     /// Counts an object that a cluster has to the quotas that do not say what is in use.
     pub(super) fn count_to_quotas(&self, shared: &mut Shared) {
         let namespace = self.namespace();
@@ -38,11 +54,11 @@ impl Object {
     }
 
     /// Counts the object to the quotas of its namespace, or says why it cannot be created. Pods and PersistentVolumeClaims are
-    /// counted where they are read. Objects that decide about the admission of others are not refused.
+    /// counted where they are read. Quotas are not refused, because they decide about all others.
     pub(super) fn over_quota(&self, shared: &mut Shared) -> Option<OverQuota> {
         let (group, kind, namespace) = (group(&self.api_version), self.kind.as_str(), self.namespace());
         let is_counted_elsewhere = group.is_empty() && ["Pod", "PersistentVolumeClaim"].contains(&kind);
-        if is_counted_elsewhere || Admission::KINDS.contains(&kind) || !self.is_namespaced() {
+        if is_counted_elsewhere || kind == "ResourceQuota" || !self.is_namespaced() {
             return None;
         }
         // Of a kind that is not read, the stored object may be there beside the written one.
@@ -53,14 +69,31 @@ impl Object {
         shared.quotas.admit(&Usage::of_object(group, kind, namespace, &self.value)).err()
     }
 
-    /// Says that the object cannot be created, and how many pods are missing for that.
-    pub(super) fn refused(&self, over: &OverQuota, pods: usize) -> String {
+    /// Records that the object cannot be created, so that nothing follows from it but a note. `pods` are those that are missing for
+    /// that; `None` if nobody knows how many.
+    pub(super) fn refuse(
+        &self,
+        over: &OverQuota,
+        pods: Option<usize>,
+        manifest: &mut Manifest,
+        shared: &mut Shared,
+    ) {
         let (and, next) = match pods {
-            0 => (String::new(), "create it"),
-            1 => (" and its pod is not planned".to_owned(), "plan it"),
-            more => (format!(" and its {more} pods are not planned"), "plan them"),
+            Some(0) => (String::new(), "create it"),
+            Some(1) => (" and its pod is not planned".to_owned(), "plan it"),
+            Some(more) => (format!(" and its {more} pods are not planned"), "plan them"),
+            None => (" and its pods are not planned".to_owned(), "plan them"),
         };
-        format!("{}: it cannot be created{and}, because {over}; raise the quota to {next}", self.name())
+        let name = self.name();
+        manifest
+            .notes
+            .push(format!("{name}: it cannot be created{and}, because {over}; raise the quota to {next}"));
+        if pods != Some(0) {
+            let (object, namespace) = (name.clone(), self.namespace().to_owned());
+            manifest.refused.push(RefusedPods { object, namespace, pods: pods.unwrap_or(0) });
+        }
+        manifest.not_created.insert(name);
+        shared.forget(self, over);
     }
 
     /// Counts a PersistentVolumeClaim to the quotas if it is new. One that cannot be created is marked, and pods that use it wait.

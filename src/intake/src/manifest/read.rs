@@ -16,9 +16,9 @@ use super::gangs::Gangs;
 use super::kinds::KINDS;
 use super::objects::{Object, REVISION, group, meta};
 use super::{Manifest, NodeClassObject, RefusedPods};
-use crate::admission::{Admission, Quotas};
+use crate::admission::{Admission, OverQuota, Quotas};
 use crate::error::{IntakeError, Keep, OfObject, add_untold};
-use crate::owned::Owned;
+use crate::owned::{Name, Owned};
 use crate::pod_sets;
 use crate::workload::{self, Expansion, Making};
 use crate::{budget, claim, daemonset, duration, namespace, node, pod_groups, pool, services, volumes};
@@ -34,8 +34,8 @@ pub(super) struct Shared {
     admission: Admission,
     /// The templates of ControllerRevisions, by namespace and name.
     revisions: BTreeMap<(String, String), Value>,
-    /// Runtimes of TrainJobs, by kind and name.
-    runtimes: BTreeMap<(String, String), Value>,
+    /// Runtimes of TrainJobs, by kind, namespace and name.
+    runtimes: BTreeMap<Name, Value>,
 }
 
 impl Shared {
@@ -44,7 +44,7 @@ impl Shared {
             |object: &&Object| pod_sets::train_job::is_runtime(group(&object.api_version), &object.kind);
         let runtimes = objects.iter().filter(is_runtime).map(|object| {
             let name = meta(&object.value, "name").unwrap_or_default();
-            ((object.kind.clone(), name.to_owned()), object.value.clone())
+            (runtime_key(&object.kind, object.namespace(), name), object.value.clone())
         });
         let is_revision = |object: &&Object| object.kind == "ControllerRevision";
         let revisions = objects.iter().filter(is_revision).map(|object| {
@@ -69,8 +69,32 @@ impl Shared {
         let (kind, name) = pod_sets::train_job::runtime_of(&object.value);
         let own = meta(&object.value, "name").unwrap_or_default();
         let is_made = self.owned.has(object.namespace(), "JobSet", own);
-        self.runtimes.get(&(kind.to_owned(), name.to_owned())).filter(|_| !is_made)
+        self.runtimes.get(&runtime_key(kind, object.namespace(), name)).filter(|_| !is_made)
     }
+
+    /// Removes what other objects would take from an object that cannot be created.
+    pub fn forget(&mut self, object: &Object, over: &OverQuota) {
+        let (namespace, name) = (object.namespace(), meta(&object.value, "name").unwrap_or_default());
+        match object.kind.as_str() {
+            "TrainingRuntime" => {
+                self.runtimes.remove(&runtime_key(&object.kind, namespace, name));
+            }
+            "ControllerRevision" => {
+                self.revisions.remove(&(namespace.to_owned(), name.to_owned()));
+            }
+            // Each namespace has its default account from the beginning.
+            "ServiceAccount" if object.api_version == "v1" && name != "default" => {
+                self.quotas.refuse_account(namespace, name, over);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the key of a runtime. One of a namespace serves only TrainJobs there.
+fn runtime_key(kind: &str, namespace: &str, name: &str) -> Name {
+    let namespace = if pod_sets::train_job::is_namespaced(kind) { namespace } else { "" };
+    (kind.to_owned(), namespace.to_owned(), name.to_owned())
 }
 
 /// Returns the name of the StorageClass of PersistentVolumeClaims that name none.
@@ -147,12 +171,15 @@ impl Object {
                 if !refused.is_empty() {
                     return Err(refused);
                 }
-                if let Some(over) = self.over_quota(shared) {
-                    manifest.notes.push(self.refused(&over, 0));
-                }
                 let owned = &shared.owned;
                 let is_shown_otherwise = owned.controls(&self.value) || owned.is_controlled(&self.value);
-                self.note_unread(is_shown_otherwise, manifest);
+                match self.over_quota(shared) {
+                    Some(over) => {
+                        let pods = (!self.lacks_pods(is_shown_otherwise)).then_some(0);
+                        self.refuse(&over, pods, manifest, shared);
+                    }
+                    None => self.note_unread(is_shown_otherwise, manifest),
+                }
                 return Ok(());
             }
         };
@@ -188,10 +215,19 @@ impl Object {
             }
             return Ok(());
         };
-        let expansion = self.convert(&mut Manifest::default(), shared)?;
-        let pods = expansion.map_or(0, |expansion| expansion.pods.len());
-        manifest.notes.push(self.refused(&over, pods));
-        self.count_refused(pods, manifest);
+        let pods = match self.kind.as_str() {
+            "LimitRange" => {
+                Admission::default().add_limit_range(&read(&self.value)?)?;
+                Some(0)
+            }
+            kind => match self.convert(&mut Manifest::default(), shared)? {
+                Some(expansion) => Some(expansion.pods.len()),
+                // The nodes decide how many pods it has.
+                None if kind == "DaemonSet" => None,
+                None => Some(0),
+            },
+        };
+        self.refuse(&over, pods, manifest, shared);
         Ok(())
     }
 
@@ -268,6 +304,7 @@ impl Object {
                 let claim = volumes::convert_claim(&from).keep(&mut problems);
                 let Some(mut claim) = claim.filter(|_| problems.is_empty()) else { return Err(problems) };
                 manifest.notes.extend(self.admit_claim(&mut claim, shared));
+                manifest.not_created.extend(claim.over_quota.is_some().then(|| self.name()));
                 manifest.volume_claims.push(claim);
                 return Ok(None);
             }
@@ -401,7 +438,7 @@ impl Object {
                     note("it is paused and has no ReplicaSet, so it makes no pods");
                     expansion.pods.clear();
                 }
-                (Some(_), 0) => note("what it controls is in the manifest and counts instead"),
+                (Some(_), 0) => note("its pods in the manifest count instead"),
                 _ => {}
             }
         }

@@ -69,6 +69,11 @@ pub(crate) fn made(object: &Value, runtime: &Value) -> Value {
         "metadata": object["metadata"], "spec": spec})
 }
 
+/// Returns whether a kind of runtime is in a namespace. Such a runtime serves only TrainJobs there.
+pub(crate) fn is_namespaced(kind: &str) -> bool {
+    kind == "TrainingRuntime"
+}
+
 /// Returns whether an object is a runtime of a `TrainJob`.
 pub(crate) fn is_runtime(group: &str, kind: &str) -> bool {
     group == "trainer.kubeflow.org" && kind.ends_with("TrainingRuntime")

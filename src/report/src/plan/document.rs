@@ -87,7 +87,7 @@ pub struct Document {
 pub struct Refusal {
     /// The object that asks for them.
     pub object: String,
-    /// How many.
+    /// How many; zero if nobody knows, as for a DaemonSet that is refused itself.
     pub pods: usize,
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::http::Method;
@@ -36,6 +37,8 @@ pub struct CloudOf {
 
 /// The calls that change something in the cloud.
 const CHANGES: [&str; 3] = ["launch", "terminate", "acknowledge"];
+/// How often a buggy controller repeats such a call, and the time between. A process may be cut off for 90 seconds.
+const REPEATS: (u32, Duration) = (24, Duration::from_secs(5));
 
 #[derive(Clone, Copy)]
 enum Fate {
@@ -83,6 +86,9 @@ impl CloudOf {
             return std::future::pending().await;
         }
         let (process, witness) = (self.process.clone(), self.witness.clone());
+        if self.sabotage == Some(Sabotage::CloudCallsGoOn) && CHANGES.contains(&what) {
+            self.repeat(what);
+        }
         tokio::spawn(async move {
             sleep(way).await;
             if CHANGES.contains(&what) && !matches!(fate, Some(Fate::Throttled | Fate::Fails)) {
@@ -112,6 +118,20 @@ impl CloudOf {
             }
         });
         answered.await.unwrap_or_else(|_| Err(ProviderError::Transient("no answer".to_owned())))
+    }
+
+    /// Repeats a call for a while, whoever leads. Such calls are idempotent, so the repetitions have no effect of their own.
+    fn repeat(&self, what: &'static str) {
+        let (process, witness) = (self.process.clone(), self.witness.clone());
+        tokio::spawn(async move {
+            let (times, pause) = REPEATS;
+            for _ in 0..times {
+                sleep(pause).await;
+                if process.is_heard() && !process.is_paused() {
+                    witness(&process, &Method::POST, what);
+                }
+            }
+        });
     }
 }
 

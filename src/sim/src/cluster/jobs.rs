@@ -61,6 +61,8 @@ pub struct JobPlan {
     /// The number of pods that its object asks for, if something prevents the creation of most of them. Such an object is deleted
     /// the time `kept` after its creation.
     pub asks: Option<u32>,
+    /// Whether a user deletes it the time `kept` after its creation, done or not.
+    pub is_withdrawn: bool,
 }
 
 impl JobPlan {
@@ -85,6 +87,7 @@ impl JobPlan {
             is_set: false,
             gang: None,
             asks: None,
+            is_withdrawn: false,
         }
     }
 
@@ -171,7 +174,7 @@ impl Cluster {
         let uid = made.as_ref().and_then(|made| made["metadata"]["uid"].as_str()).unwrap_or_default();
         uid.clone_into(&mut self.jobs[number].uid);
         self.record.say(format_args!("{} {} arrives with {} pods", kind, plan.name, plan.pods));
-        if let Some(kept) = plan.kept.filter(|_| plan.asks.is_some()) {
+        if let Some(kept) = plan.kept.filter(|_| plan.asks.is_some() || plan.is_withdrawn) {
             self.at(self.time.elapsed() + kept, Due::Forget { job: number });
         }
         if let Some(least) = plan.at_least {
@@ -248,7 +251,7 @@ impl Cluster {
         self.tell(number);
     }
 
-    /// Deletes a Job and its pods: a completed one after its TTL, and one that asks for too many pods like a user.
+    /// Deletes a Job and its pods: a completed one after its TTL, and one that asks for too many pods or is withdrawn like a user.
     pub(super) fn forget(&mut self, number: usize) {
         let job = &mut self.jobs[number];
         let path = format!("{}/{}", job.path(), job.plan.name);

@@ -25,6 +25,7 @@ mod pool_limits;
 mod reservation_used;
 mod rest;
 mod room_first;
+mod set_aside;
 mod static_size;
 mod volumes_detached;
 mod work_kept;
@@ -79,6 +80,8 @@ pub struct Scene<'a> {
     pub calendars_set: &'a [Duration],
     /// When controllers started.
     pub started: &'a [Duration],
+    /// When a plan failed by the bug of `poison`.
+    pub failed_plans: &'a [Duration],
     /// When a user deleted a claim.
     pub withdrawn: &'a [Duration],
     /// Since when all faults have ended and all work is done.
@@ -144,13 +147,14 @@ const RULES: [Rule; 21] = [
 ];
 
 /// Rules about durations, checked at this interval.
-const LASTING: [Rule; 6] = [
+const LASTING: [Rule; 7] = [
     (claims_say_why::STUCK, claims_say_why::stuck),
     (placed_in_time::RULE, placed_in_time::check),
     (closed_serves::RULE, closed_serves::check),
     (empty_goes::RULE, empty_goes::check),
     (static_size::RULE, static_size::check),
     (pods_hear_why::RULE, pods_hear_why::check),
+    (set_aside::RULE, set_aside::check),
 ];
 const EVERY: Duration = Duration::from_secs(30);
 

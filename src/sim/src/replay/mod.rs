@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_controller::{Config, Environment, Stoppable};
-use poolwright_core::plan::MinValuesPolicy;
+use poolwright_core::plan::{MinValuesPolicy, plan};
 use poolwright_core::{Gaps, Lives};
 use poolwright_provider_contract::{NodeClass, crds};
 use poolwright_report::replay::History;
@@ -169,8 +169,12 @@ impl Replay {
         // No other controller wants to lead, and frequent renewals would be most of the events in a quiet week.
         config.lease = config.lease.lasting(LEASE);
         let clock = Patience::new(MachineClock::new(time));
-        let environment =
-            Environment { clock: clock.clone(), spawner: clock.spawner(), stoppable: stoppable.clone() };
+        let environment = Environment {
+            clock: clock.clone(),
+            spawner: clock.spawner(),
+            plan: Arc::new(plan),
+            stoppable: stoppable.clone(),
+        };
         let controller = poolwright_controller::run_in(
             environment,
             config,

@@ -41,13 +41,16 @@ fn the_disk_that_kubelet_uses_is_marked_as_the_image_family_has_it() {
 }
 
 #[test]
-fn a_disk_of_a_snapshot_without_a_size_is_told_what_plans_count() {
+fn a_disk_of_a_snapshot_without_a_size_stays_without_one_and_says_how_to_find_it() {
     let converted = of(&class(|spec| {
         spec["blockDeviceMappings"] = json!([{"deviceName": "/dev/xvda", "ebs": {"snapshotID": "snap-1"}}]);
     }));
+    assert_eq!(only(&converted).spec.block_device_mappings[0].ebs.volume_size, None);
     let sentence = &note(&converted, "spec.blockDeviceMappings[0].rootVolume").sentence;
     assert!(
-        sentence.contains("plans count 20 GiB") && !sentence.contains("its size is the ephemeral storage"),
+        sentence.contains("they count 20 GiB of ephemeral storage, as Karpenter does. Write the size of the snapshot as `volumeSize`")
+            && sentence.contains("--snapshot-ids snap-1`")
+            && !sentence.contains("its size is the ephemeral storage"),
         "{sentence}"
     );
 }

@@ -177,3 +177,55 @@ fn requirements_that_contradict_each_other_or_a_label_are_one_problem_that_names
         {"key": cpu, "operator": "Gt", "values": ["4"]}, {"key": cpu, "operator": "Lt", "values": ["9"]},
     ])));
 }
+
+#[test]
+fn a_requirement_on_a_label_of_the_nodes_is_left_out_if_they_meet_it_and_a_problem_if_they_do_not() {
+    let labelled = |operator: &str, values: &[&str]| {
+        of(&pool(|pool| {
+            pool["spec"]["template"]["metadata"] = json!({"labels": {"rack": "5"}});
+            pool["spec"]["template"]["spec"]["requirements"] =
+                json!([{"key": "rack", "operator": operator, "values": values}]);
+        }))
+    };
+    let met: [(&str, &[&str]); 7] = [
+        ("Exists", &[]),
+        ("In", &["5", "6"]),
+        ("NotIn", &["6"]),
+        ("Gt", &["4"]),
+        ("Gte", &["5"]),
+        ("Lt", &["6"]),
+        ("Lte", &["5"]),
+    ];
+    for (operator, values) in met {
+        let converted = labelled(operator, values);
+        let left_out = note(&converted, "spec.template.spec.requirements[0]");
+        assert_eq!(left_out.outcome, Outcome::Changed, "{operator}");
+        assert_eq!(left_out.sentence, "Left out: the label `rack: 5` of the nodes meets it.", "{operator}");
+        let template = &only(&converted).spec.template;
+        assert_eq!((template.metadata.labels["rack"].as_str(), template.spec.requirements.len()), ("5", 0));
+    }
+    let unmet: [(&str, &[&str]); 7] = [
+        ("DoesNotExist", &[]),
+        ("In", &["6", "7"]),
+        ("NotIn", &["5"]),
+        ("Gt", &["5"]),
+        ("Gte", &["6"]),
+        ("Lt", &["5"]),
+        ("Lte", &["4"]),
+    ];
+    for (operator, values) in unmet {
+        let said = problem(&labelled(operator, values));
+        assert!(said.contains("contradicts the label `rack: 5` of the nodes"), "{operator}: {said}");
+    }
+}
+
+#[test]
+fn a_label_that_a_later_requirement_gives_the_nodes_counts_for_an_earlier_one() {
+    let converted = requiring(&json!([
+        {"key": "team", "operator": "Exists"},
+        {"key": "team", "operator": "In", "values": ["a"]},
+    ]));
+    assert_eq!(only(&converted).spec.template.metadata.labels["team"], "a");
+    let earlier = note(&converted, "spec.template.spec.requirements[0]");
+    assert_eq!(earlier.sentence, "Left out: the label `team: a` of the nodes meets it.");
+}

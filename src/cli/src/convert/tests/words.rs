@@ -63,10 +63,7 @@ fn a_number_of_vcpus_says_what_a_class_with_more_reserved_needs() {
     let converted =
         requiring(&json!([{"key": "karpenter.k8s.aws/instance-cpu", "operator": "In", "values": ["8"]}]));
     let said = &note(&converted, "spec.template.spec.requirements[0]").sentence;
-    assert!(
-        said.ends_with("If the node class reserves more than one core for the system, lower them further."),
-        "{said}"
-    );
+    assert!(said.ends_with("If the node class reserves more, lower the numbers further."), "{said}");
 }
 
 #[test]

@@ -123,6 +123,33 @@ fn autoscalers_and_quotas_decide_in_a_replay_as_in_a_plan() {
 }
 
 #[test]
+fn what_a_quota_refuses_is_not_there_in_a_replay() {
+    let selector = json!({"matchLabels": {"app": "a"}});
+    let template = json!({"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "work", "image": "work"}]}});
+    let defaults = json!({"type": "Container", "defaultRequest": {"cpu": "3"}});
+    let of = |version: &str, kind: &str, spec: Value| json!({"apiVersion": version, "kind": kind, "metadata": {"name": "x"}, "spec": spec});
+    let played = |allowed: &str| {
+        let hard = json!({"services": allowed, "count/poddisruptionbudgets.policy": allowed,
+            "count/daemonsets.apps": allowed, "count/limitranges": allowed});
+        work(&list(&[
+            of("v1", "ResourceQuota", json!({"hard": hard})),
+            of("v1", "Service", json!({"selector": {"app": "a"}, "ports": [{"port": 80}]})),
+            of("policy/v1", "PodDisruptionBudget", json!({"minAvailable": 1, "selector": selector})),
+            of("apps/v1", "DaemonSet", json!({"selector": selector, "template": template})),
+            of("v1", "LimitRange", json!({"limits": [defaults]})),
+            of("apps/v1", "Deployment", json!({"replicas": 2, "selector": selector, "template": template})),
+        ]))
+        .unwrap()
+    };
+    let cpu = |work: &Work| work.jobs[0].spec["containers"][0]["resources"]["requests"]["cpu"].clone();
+    let all = played("1");
+    assert_eq!((all.objects.len(), cpu(&all)), (3, json!("3")), "{:?}", all.objects);
+    let none = played("0");
+    assert_eq!((none.objects.len(), cpu(&none)), (0, Value::Null), "{:?}", none.objects);
+    assert_eq!(pods_by_job(&none), [("x", 2)]);
+}
+
+#[test]
 fn a_length_that_is_none_is_told_with_object_and_field() {
     let pod = pod(&json!({"name": "p", "annotations": {RUNS_FOR: "soon"}}), &json!({}), "Running");
     let said = work(&list(&[pod])).unwrap_err();

@@ -5,7 +5,7 @@ use poolwright_catalog::ResourceName;
 use crate::demand::volumes::Volumes;
 use crate::model::{MinValuesPolicy, NodeSelectorTerm, RequestOrigin, Sharing, Snapshot};
 use crate::plan::pack::classes::PodClass;
-use crate::plan::unplaced::labels::is_of_template;
+use crate::plan::unplaced::label_hint::is_of_template;
 use crate::rules;
 use crate::rules::colocation::Colocation;
 use crate::rules::requests;

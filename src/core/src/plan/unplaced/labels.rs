@@ -9,6 +9,7 @@ use poolwright_terms::{domains, labels};
 use crate::model::{Operator, PodSpec, PoolInWords, Requirement};
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::inputs::{UnplacedInputs, list};
+use crate::plan::unplaced::label_hint::{ADD_IT, hint, value_of};
 use crate::rules::labels::Labels;
 use crate::rules::{self, Rejection};
 use crate::supply::offerings::{PoolOffering, Supply};
@@ -230,48 +231,6 @@ fn in_order(values: BTreeSet<String>) -> String {
     format!("{numbers}; ask for one of them, or for a range with Gt and Lt in a node affinity")
 }
 
-/// Says how the values of a label differ from those of the label that it replaces, if they do.
-fn value_of(ours: &str) -> &'static str {
-    if [labels::INSTANCE_CPU, labels::INSTANCE_MEMORY].contains(&ours) {
-        " with another value, because it counts what pods may use; `poolwright convert` translates it"
-    } else {
-        ""
-    }
-}
-
-/// The change for a label of the user's own: the template of the pool gets it.
-const ADD_IT: &str = "add it";
-
-/// Returns a change that helps with a label that no node of a pool would have, whatever the pool buys.
-fn hint(key: &str, pool: PoolInWords<'_>) -> String {
-    if labels::DECIDED_BY_OFFERING.contains(&key) {
-        let of = if pool.is_catalogue() { "" } else { " of its node class" };
-        return format!("no offering{of} that fits has it");
-    }
-    if key == NODEPOOL_LABEL {
-        let which =
-            if pool.is_catalogue() { "write a NodePool of that name" } else { "name a NodePool that exists" };
-        return which.to_owned();
-    }
-    // Such a label on a pool's template would claim what another program decides.
-    if let Some(ours) = domains::counterpart(key) {
-        return format!(
-            "another program sets it, on its own nodes; select by `{ours}` instead{}",
-            value_of(ours)
-        );
-    }
-    if domains::is_karpenters(key) || domains::is_foreign(key) {
-        return "another autoscaler or a cloud sets it, and plans do not know its value; select by the labels of docs/nodepool.md instead"
-            .to_owned();
-    }
-    ADD_IT.to_owned()
-}
-
-/// Returns whether a label of a pool's template is the change that helps with a label.
-pub(crate) fn is_of_template(key: &str) -> bool {
-    ![labels::HOSTNAME, rules::NODE_NAME_FIELD].contains(&key) && hint(key, PoolInWords::Catalogue) == ADD_IT
-}
-
 /// Returns the message for a pool that has offerings for each requirement, but no offering for all of them.
 fn none_has(pool: PoolInWords<'_>, wanted: &[Want<'_>]) -> String {
     if wanted.is_empty() {
@@ -344,13 +303,5 @@ mod tests {
             change,
             "drop the rule on `team`, or write a NodePool whose spec.template.metadata.labels has it"
         );
-    }
-
-    #[test]
-    fn labels_that_a_cloud_or_the_planner_decides_are_never_advised_for_a_template() {
-        assert!(is_of_template("team"));
-        for key in ["topology.k8s.aws/zone-id", labels::ZONE, NODEPOOL_LABEL, labels::HOSTNAME] {
-            assert!(!is_of_template(key), "{key}");
-        }
     }
 }

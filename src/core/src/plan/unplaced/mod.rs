@@ -4,6 +4,7 @@ pub(crate) mod choice;
 pub(crate) mod cordoned;
 pub(crate) mod few_nodes;
 pub(crate) mod inputs;
+pub(crate) mod label_hint;
 pub(crate) mod labels;
 pub(crate) mod left_over;
 pub(crate) mod nearest;

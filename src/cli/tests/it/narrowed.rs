@@ -1,0 +1,78 @@
+//! Tests that a pod without a node is told which flag leaves out the offerings that would hold it, and what to write instead.
+
+use crate::support::{plan, poolwright};
+
+fn pod(spec: &str) -> String {
+    format!("{{apiVersion: v1, kind: Pod, metadata: {{name: a, namespace: ml}}, spec: {spec}}}")
+}
+
+/// Returns the message of the only pod without a node.
+fn message(flags: &[&str], pod: &str) -> String {
+    let plan = plan(&[&["-f", "-"][..], flags].concat(), pod);
+    assert_eq!(plan["pods"]["unplaced"], 1, "{plan}");
+    plan["unplaced"][0]["message"].as_str().expect("a sentence").to_owned()
+}
+
+#[test]
+fn a_capacity_type_that_no_flag_allows_is_named_with_the_flag_that_allows_it() {
+    let spot = pod("{nodeSelector: {poolwright.dev/capacity-type: spot}, containers: [{name: a}]}");
+    let end = "leaves out offerings that hold it; with --spot it gets a node";
+    let usual = message(&["--provider", "gcp"], &spot);
+    assert!(usual.ends_with(&format!("; the default of --capacity-type (on-demand) {end}")), "{usual}");
+    let written = message(&["--provider", "gcp", "--capacity-type", "on-demand"], &spot);
+    assert!(written.ends_with(&format!("; --capacity-type on-demand {end}")), "{written}");
+    let followed = plan(&["-f", "-", "--provider", "gcp", "--spot"], &spot);
+    assert_eq!(followed["pods"]["placed"], 1, "the advice helps");
+    let told = poolwright(&["explain", "pod", "ml/a", "-f", "-", "--provider", "gcp"], &spot);
+    let text = String::from_utf8_lossy(&told.stdout);
+    assert!(text.contains(end), "{text}");
+}
+
+#[test]
+fn a_provider_that_lacks_what_a_pod_needs_is_named_with_one_that_has_it() {
+    let a10g = pod(
+        "{nodeSelector: {poolwright.dev/gpu-model: a10g}, containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}}}]}",
+    );
+    let said = message(&["--provider", "gcp"], &a10g);
+    let end = "; --provider gcp leaves out offerings that hold it; with --provider aws it gets a node";
+    assert!(said.ends_with(end), "{said}");
+    let p100 = a10g.replace("a10g", "p100");
+    let said = message(&[], &p100);
+    let end = "; the default of --provider (aws) leaves out offerings that hold it; with --provider gcp it gets a node";
+    assert!(said.ends_with(end), "{said}");
+    let spot = p100.replace(
+        "{poolwright.dev/gpu-model",
+        "{poolwright.dev/capacity-type: spot, poolwright.dev/gpu-model",
+    );
+    let said = message(&["--capacity-type", "on-demand"], &spot);
+    let end = "; the default of --provider (aws) and --capacity-type on-demand leave out offerings that hold it; with --provider gcp --spot it \
+               gets a node";
+    assert!(said.ends_with(end), "{said}");
+}
+
+#[test]
+fn a_flag_that_cuts_what_pools_may_buy_is_named_too() {
+    let files = ["-f", "fixtures/manifests/pool.yaml", "-f", "fixtures/manifests/two-gpu-pods.yaml"];
+    let cut = plan(&[&files[..], &["--capacity-type", "spot"]].concat(), "");
+    assert_eq!(cut["pods"]["unplaced"], 2, "{cut}");
+    let end = "; --capacity-type spot leaves out offerings that hold it; with --spot it gets a node";
+    for left in cut["unplaced"].as_array().expect("a list") {
+        assert!(left["message"].as_str().expect("a sentence").ends_with(end), "{left}");
+    }
+}
+
+#[test]
+fn a_flag_is_not_named_if_no_other_gives_the_pod_a_node() {
+    let nobody = pod("{containers: [{name: a, resources: {limits: {nvidia.com/gpu: 64}}}]}");
+    let labelled =
+        pod("{nodeSelector: {team: ml, poolwright.dev/capacity-type: spot}, containers: [{name: a}]}");
+    // Only the limit leaves it out.
+    let limited = pod("{containers: [{name: a, resources: {requests: {cpu: '1'}}}]}");
+    let none: &[&str] = &[];
+    let all: [(&[&str], String); 3] =
+        [(none, nobody), (&["--provider", "gcp"], labelled), (&["--limit", "nodes=0"], limited)];
+    for (flags, pod) in all {
+        let said = message(flags, &pod);
+        assert!(!said.contains("leaves out") && !said.contains("leave out"), "{said}");
+    }
+}
