@@ -38,7 +38,7 @@ pub use node_claim::{
 };
 pub use node_pool::{
     BufferUnits, NodePool, NodePoolSpec, NodePoolStatus, NodeTemplate, NodeTemplateMetadata,
-    NodeTemplateSpec, Operator, ReadinessGate, Requirement, ScaleToZero,
+    NodeTemplateSpec, Operator, ReadinessGate, Requirement, ScaleToZero, Spot,
 };
 pub use patterns::PATTERNS;
 pub use problem::{FieldProblem, key_segment};

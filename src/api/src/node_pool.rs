@@ -43,6 +43,8 @@ use crate::duration::{DurationText, ExpiryText, IdleText};
         .message("a pool with replicas has no weight: it buys nothing for pods; remove one of the two"),
     validation = Rule::new("!has(self.replicas) || !has(self.buffer) || size(self.buffer) == 0")
         .message("a pool with replicas has no buffer: it has as many nodes as it says; remove one of the two"),
+    validation = Rule::new("!has(self.replicas) || !has(self.spot)")
+        .message("a pool with replicas has no spot rules: it buys the cheapest offering only; remove one of the two"),
     validation = Rule::new("has(self.replicas) == has(oldSelf.replicas)")
         .message("a pool cannot become static, nor cease to be, for that would change what its nodes are for: make a new NodePool")
 )]
@@ -83,6 +85,9 @@ pub struct NodePoolSpec {
     /// When empty nodes are terminated.
     #[serde(default)]
     pub scale_to_zero: ScaleToZero,
+    /// Rules on the spot nodes of the pool.
+    #[serde(default, skip_serializing_if = "Spot::is_empty")]
+    pub spot: Spot,
     /// Which nodes with pods are replaced or emptied, and how many at a time.
     #[serde(default)]
     pub disruption: Disruption,
@@ -359,6 +364,29 @@ impl Default for ScaleToZero {
 
 fn auto() -> IdleText {
     IdleText::AUTO.into()
+}
+
+/// Rules on the spot nodes of a pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Spot {
+    /// The least number of nodes, or the least percentage of the pool's nodes, that are on demand while any of them is spot: `"3"`
+    /// or `20%`. Reserved nodes count as on demand. No purchase breaks it, and no pods move to save money if that would.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^([0-9]{1,9}|[0-9]{1,2}%|100%)$"))]
+    pub on_demand_floor: Option<String>,
+    /// The largest percentage of the pool's spot nodes that may be of one instance type in one zone (rounded up to whole nodes),
+    /// such as `40%`. No purchase exceeds it. An alternative counts once it is launched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^([1-9][0-9]?|100)%$"))]
+    pub max_share: Option<String>,
+}
+
+impl Spot {
+    /// Returns whether there are no rules.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The nodes of a pool, and its health.

@@ -4,7 +4,7 @@ use crate::duration::{PATTERN, PATTERN_OR_AUTO, PATTERN_OR_NEVER};
 
 /// The patterns of NodePool and NodeClaim, each with what it allows. A node class adds its own. A test looks for each pattern of the
 /// CRDs here.
-pub const PATTERNS: [(&str, &str); 9] = [
+pub const PATTERNS: [(&str, &str); 10] = [
     (PATTERN, "a duration; write whole numbers with h, m, s or ms, such as `90s`, `5m` or `1h30m`"),
     (PATTERN_OR_NEVER, "a duration or `Never`; write such as `90s`, `5m` or `1h30m`, or this word"),
     (
@@ -12,6 +12,7 @@ pub const PATTERNS: [(&str, &str); 9] = [
         "a duration, `Never` or `auto`; write such as `90s`, `5m` or `1h30m`, or one of these words",
     ),
     (r"^([0-9]{1,9}|[0-9]{1,2}%|100%)$", "a number or a percentage; write 3 or 10%"),
+    (r"^([1-9][0-9]?|100)%$", "a percentage from 1% to 100%; write such as 40%"),
     (
         r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
         "the key of a label; write it as `name` or `domain/name`, with at most 63 letters, digits, `-`, `_` and `.` in the name, and a \

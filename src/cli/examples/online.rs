@@ -22,7 +22,7 @@ use poolwright_core::disruption::{MoveHistory, propose};
 use poolwright_core::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, plan};
 use poolwright_core::{
     Claim, ClaimName, Condition, Deadlines, Disruption, Launched, Node, ObjectKey, Pod, PodKey, PodPhase,
-    Pool, PoolLimits, PoolName, ScaleToZero, Snapshot, Uid, Workload,
+    Pool, PoolLimits, PoolName, ScaleToZero, Snapshot, SpotRules, Uid, Workload,
 };
 use poolwright_solver::NeverStop;
 use poolwright_solver::baseline::first_fit_nodes;
@@ -163,6 +163,7 @@ impl World {
             weight: 1,
             limits: PoolLimits::default(),
             min_values: [].into(),
+            spot: SpotRules::default(),
             allow_unknown_price: [].into(),
             scale_to_zero: ScaleToZero::Never,
             replicas: None,

@@ -1,8 +1,8 @@
-//! `--consolidation` and `--min-values`: count instead of fields of all NodePools.
+//! `--consolidation`, `--min-values`, `--on-demand-floor` and `--max-spot-share`: count instead of fields of all NodePools.
 
 use std::sync::Arc;
 
-use poolwright_core::{Pool, ScaleToZero, Snapshot};
+use poolwright_core::{CountOrPercent, Pool, ScaleToZero, Snapshot};
 use serde_json::{Value, json};
 
 use crate::args::{ConsolidationChoice, LeastValues, PoolOverrides};
@@ -18,8 +18,7 @@ pub fn in_snapshot(overrides: &PoolOverrides, snapshot: &mut Snapshot) -> Result
     if notes.is_empty() {
         return Ok(notes);
     }
-    if snapshot.has_implicit_pool() {
-        let flag = if overrides.consolidation.is_some() { "--consolidation" } else { "--min-values" };
+    if let Some(flag) = overrides.first_flag().filter(|_| snapshot.has_implicit_pool()) {
         return Err(Failure::bad_input(format!(
             "{flag}: counts instead of a field of NodePools, and there is none; add a NodePool, or remove {flag}"
         )));
@@ -45,6 +44,36 @@ fn in_pool(overrides: &PoolOverrides, pool: &mut Pool) {
             0 => pool.min_values.remove(label),
             _ => pool.min_values.insert(label.clone(), *at_least),
         };
+    }
+    // A static pool has no rules on spot nodes.
+    if pool.replicas.is_some() {
+        return;
+    }
+    if let Some(floor) = overrides.on_demand_floor {
+        pool.spot.set_floor(floor);
+    }
+    if let Some(most) = overrides.max_spot_share {
+        pool.spot.set_max_share(most);
+    }
+}
+
+/// Puts `--on-demand-floor` and `--max-spot-share` into a NodePool that an API server accepts.
+pub fn spot_rules_in_object(overrides: &PoolOverrides, pool: &mut Value) {
+    if !pool["spec"]["replicas"].is_null() {
+        return;
+    }
+    if let Some(floor) = overrides.on_demand_floor {
+        pool["spec"]["spot"]["onDemandFloor"] = in_words(floor).into();
+    }
+    if let Some(most) = overrides.max_spot_share {
+        pool["spec"]["spot"]["maxShare"] = format!("{most}%").into();
+    }
+}
+
+fn in_words(floor: CountOrPercent) -> String {
+    match floor {
+        CountOrPercent::Count(nodes) => nodes.to_string(),
+        CountOrPercent::Percent(percent) => format!("{percent}%"),
     }
 }
 
@@ -82,6 +111,14 @@ pub fn notes(overrides: &PoolOverrides) -> Vec<String> {
     notes.extend(overrides.min_values.iter().map(|LeastValues { label, at_least }| {
         format!("--min-values {label}={at_least}: counts instead of minValues of this label in the pools")
     }));
+    notes.extend(overrides.on_demand_floor.map(|floor| {
+        format!("--on-demand-floor {}: counts instead of spot.onDemandFloor of the pools", in_words(floor))
+    }));
+    notes.extend(
+        overrides
+            .max_spot_share
+            .map(|most| format!("--max-spot-share {most}%: counts instead of spot.maxShare of the pools")),
+    );
     notes
 }
 
@@ -115,7 +152,7 @@ mod tests {
         let values = least
             .iter()
             .map(|(label, at_least)| LeastValues { label: (*label).to_owned(), at_least: *at_least });
-        PoolOverrides { consolidation: None, min_values: values.collect() }
+        PoolOverrides { min_values: values.collect(), ..PoolOverrides::default() }
     }
 
     #[test]
@@ -145,6 +182,32 @@ mod tests {
     }
 
     #[test]
+    fn plan_and_simulate_keep_the_same_rules_on_spot_nodes() {
+        let mut with_rules = object(&json!([]));
+        with_rules["spec"]["spot"] = json!({"onDemandFloor": "3", "maxShare": "50%"});
+        let mut with_replicas = object(&json!([]));
+        with_replicas["spec"]["replicas"] = 2.into();
+        let floor = |floor| PoolOverrides { on_demand_floor: Some(floor), ..PoolOverrides::default() };
+        let both = PoolOverrides { max_spot_share: Some(40), ..floor(CountOrPercent::Percent(20)) };
+        let neither = PoolOverrides { max_spot_share: Some(100), ..floor(CountOrPercent::Count(0)) };
+        for given in [&object(&json!([])), &with_rules, &with_replicas] {
+            for overrides in [&PoolOverrides::default(), &floor(CountOrPercent::Count(1)), &both, &neither] {
+                let mut changed = given.clone();
+                spot_rules_in_object(overrides, &mut changed);
+                let mut planned = pool(given);
+                in_pool(overrides, &mut planned);
+                assert_eq!(pool(&changed).spot, planned.spot, "{overrides:?}: {changed}");
+            }
+        }
+        let mut planned = pool(&with_rules);
+        in_pool(&both, &mut planned);
+        assert_eq!(planned.spot.on_demand_floor, Some(CountOrPercent::Percent(20)));
+        assert_eq!(planned.spot.max_share, Some(40));
+        in_pool(&neither, &mut planned);
+        assert!(planned.spot.is_empty());
+    }
+
+    #[test]
     fn each_consolidation_is_what_its_fields_say() {
         for choice in [
             ConsolidationChoice::Never,
@@ -159,7 +222,7 @@ mod tests {
             }
             let fields = pool(&with_fields);
             let mut planned = pool(&object(&json!([])));
-            in_pool(&PoolOverrides { consolidation: Some(choice), min_values: Vec::new() }, &mut planned);
+            in_pool(&PoolOverrides { consolidation: Some(choice), ..PoolOverrides::default() }, &mut planned);
             let of = |pool: &Pool| {
                 let Disruption { consolidates, retires, .. } = pool.disruption;
                 (consolidates, retires, pool.scale_to_zero)

@@ -57,7 +57,7 @@ pub use namespace::{ignored_limits, namespace};
 pub use node::node;
 pub use pod::pod;
 pub use pod_groups::pod_group;
-pub use pool::{disruption_budget, node_pool};
+pub use pool::{disruption_budget, max_spot_share, node_pool, on_demand_floor};
 pub use quota::quota;
 pub use scheduler::{SchedulerConfig, scheduler_config};
 pub use services::service;

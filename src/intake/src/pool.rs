@@ -11,7 +11,7 @@ use poolwright_api::{
 use poolwright_catalog::{ResourceName, UsdPerHour, quantity};
 use poolwright_core::{
     Buffer, Cause, CountOrPercent, Deadlines, Disruption, DisruptionBudget, Pool, PoolLimits, PoolName,
-    PoolProblem, RepairRule, Requirement, ScaleToZero, Schedule, Window,
+    PoolProblem, RepairRule, Requirement, ScaleToZero, Schedule, SpotRules, Window,
 };
 use poolwright_terms::Reason;
 
@@ -78,6 +78,10 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)
         tell(Reason::InvalidBuffer, found);
         Vec::new()
     });
+    let spot = spot_rules(&spec.spot).unwrap_or_else(|found| {
+        tell(Reason::InvalidSpot, found);
+        SpotRules::default()
+    });
     if spec.replicas.is_some_and(|replicas| replicas < 0) {
         let problem = FieldProblem::new("spec.replicas", "it is negative", "write 0 or more");
         tell(Reason::InvalidReplicas, vec![problem]);
@@ -100,6 +104,7 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)
         node_class: template.spec.node_class_ref.clone(),
         weight: u32::try_from(spec.weight).unwrap_or(0),
         limits,
+        spot,
         allow_unknown_price: spec.allow_unknown_prices.iter().map(|name| name.as_str().into()).collect(),
         scale_to_zero,
         replicas: spec.replicas.map(|replicas| u64::try_from(replicas).unwrap_or(0)),
@@ -219,12 +224,52 @@ fn node_budget(path: &str, from: &api::DisruptionBudget) -> DisruptionBudget {
 
 /// Returns how many nodes a budget allows, or why it cannot be read.
 fn nodes_of(path: &str, from: &api::DisruptionBudget) -> Result<CountOrPercent, String> {
-    let percent = from.nodes.strip_suffix('%');
-    let Ok(number) = percent.unwrap_or(&from.nodes).parse::<u64>() else {
+    count_or_percent(&from.nodes).ok_or_else(|| {
         let (nodes, said) = (field(path, "nodes"), &from.nodes);
-        return Err(format!("{nodes}: `{said}` is neither a number nor a percentage; write 3 or 10%"));
+        format!("{nodes}: `{said}` is neither a number nor a percentage; write 3 or 10%")
+    })
+}
+
+fn count_or_percent(text: &str) -> Option<CountOrPercent> {
+    let percent = text.strip_suffix('%');
+    let number = percent.unwrap_or(text).parse::<u64>().ok()?;
+    Some(if percent.is_some() { CountOrPercent::Percent(number) } else { CountOrPercent::Count(number) })
+}
+
+fn spot_rules(from: &api::Spot) -> Result<SpotRules, Vec<FieldProblem>> {
+    let mut problems = Vec::new();
+    let mut problem = |name: &str, text: &str, what: &str| {
+        let cause = format!("`{text}` is not {what}");
+        problems.push(FieldProblem::new(format!("spec.spot.{name}"), cause, "write such as 20%"));
     };
-    Ok(if percent.is_some() { CountOrPercent::Percent(number) } else { CountOrPercent::Count(number) })
+    let mut rules = SpotRules::default();
+    if let Some(text) = &from.on_demand_floor {
+        match on_demand_floor(text) {
+            Some(floor) => rules.set_floor(floor),
+            None => problem("onDemandFloor", text, "a number or a percentage"),
+        }
+    }
+    if let Some(text) = &from.max_share {
+        match max_spot_share(text) {
+            Some(most) => rules.set_max_share(most),
+            None => problem("maxShare", text, "a percentage from 1% to 100%"),
+        }
+    }
+    if problems.is_empty() { Ok(rules) } else { Err(problems) }
+}
+
+/// Reads `spot.onDemandFloor` of a pool: a number such as `3`, or a percentage such as `20%`.
+pub fn on_demand_floor(text: &str) -> Option<CountOrPercent> {
+    let is_possible = |floor: &CountOrPercent| match floor {
+        CountOrPercent::Count(nodes) => *nodes < 1_000_000_000,
+        CountOrPercent::Percent(percent) => *percent <= 100,
+    };
+    count_or_percent(text).filter(is_possible)
+}
+
+/// Reads `spot.maxShare` of a pool, in percent.
+pub fn max_spot_share(text: &str) -> Option<u32> {
+    text.strip_suffix('%')?.parse().ok().filter(|most| (1..=100).contains(most))
 }
 
 fn window_of(path: &str, from: &api::DisruptionBudget) -> Option<Window> {

@@ -1,30 +1,10 @@
 //! Tests manifests and the messages about their problems.
 
+mod stored_kit;
+
 use poolwright_core::PodPhase;
 use poolwright_intake::Manifest;
-use poolwright_intake::manifest::parse;
-
-fn read(text: &str) -> Manifest {
-    parse("train.yaml", text).unwrap_or_else(|errors| panic!("{errors:#?}"))
-}
-
-fn errors(text: &str) -> Vec<String> {
-    parse("train.yaml", text)
-        .expect_err("the manifest has problems")
-        .iter()
-        .map(ToString::to_string)
-        .collect()
-}
-
-fn names(manifest: &Manifest) -> Vec<String> {
-    manifest.pods.iter().map(|pod| pod.key.to_string()).collect()
-}
-
-const TEMPLATE: &str =
-    "template: {spec: {containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}}}]}}";
-
-/// The template of a Job that an API server takes.
-const JOB: &str = "template: {spec: {restartPolicy: Never, containers: [{name: a}]}}";
+use stored_kit::{JOB, TEMPLATE, errors, names, read};
 
 #[test]
 fn workloads_become_the_pods_that_their_controllers_would_make() {

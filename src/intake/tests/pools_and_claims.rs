@@ -9,7 +9,7 @@ use poolwright_core::{
     ScaleToZero, Uid, Window,
 };
 use poolwright_intake::{claim_object, disruption_budget, node_claim, node_pool, offering_ref};
-use poolwright_terms::{CapacityType, ConditionType, NodeClassRef, Taint, TaintEffect, keys};
+use poolwright_terms::{CapacityType, ConditionType, NodeClassRef, Reason, Taint, TaintEffect, keys};
 use serde_json::{Value, json};
 
 fn pool(spec: Value) -> poolwright_core::Pool {
@@ -53,6 +53,30 @@ fn a_pool_is_read_with_its_defaults() {
     assert_eq!(pool.deadlines, Deadlines::default());
     assert_eq!(pool.labels["team"], "vision");
     assert!(pool.allow_unknown_price.contains(&InstanceTypeName::from("p6-b200.48xlarge")));
+}
+
+#[test]
+fn rules_on_spot_nodes_are_read_and_wrong_ones_are_a_problem() {
+    let of = |spot: Value| pool(json!({"spot": spot}));
+    let rules = of(json!({"onDemandFloor": "20%", "maxShare": "40%"})).spot;
+    assert_eq!((rules.on_demand_floor, rules.max_share), (Some(CountOrPercent::Percent(20)), Some(40)));
+    let rules = of(json!({"onDemandFloor": "3"})).spot;
+    assert_eq!((rules.on_demand_floor, rules.max_share), (Some(CountOrPercent::Count(3)), None));
+    assert!(of(json!({"onDemandFloor": "0", "maxShare": "100%"})).spot.is_empty());
+    for (wrong, told) in [
+        (
+            json!({"onDemandFloor": "101%"}),
+            "spec.spot.onDemandFloor: `101%` is not a number or a percentage; write such as 20%",
+        ),
+        (
+            json!({"maxShare": "3"}),
+            "spec.spot.maxShare: `3` is not a percentage from 1% to 100%; write such as 20%",
+        ),
+    ] {
+        let problem = of(wrong).problem.expect("a problem");
+        assert_eq!(problem.reason, Reason::InvalidSpot);
+        assert_eq!(problem.message, told);
+    }
 }
 
 #[test]

@@ -2,19 +2,7 @@
 
 mod stored_kit;
 
-use poolwright_intake::manifest::parse;
-use stored_kit::{TEMPLATE, names, read, stored};
-
-/// The template of a Job that an API server takes.
-const JOB: &str = "template: {spec: {restartPolicy: Never, containers: [{name: a}]}}";
-
-fn errors(text: &str) -> Vec<String> {
-    parse("train.yaml", text)
-        .expect_err("the manifest has problems")
-        .iter()
-        .map(ToString::to_string)
-        .collect()
-}
+use stored_kit::{JOB, TEMPLATE, errors, names, read, stored};
 
 #[test]
 fn an_object_that_is_there_twice_is_a_problem() {

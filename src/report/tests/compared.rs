@@ -12,7 +12,7 @@ use poolwright_catalog::{
 use poolwright_core::plan::{Commitment, Plan, PlanOptions, SpotRisk, plan};
 use poolwright_core::{
     Deadlines, Disruption, Ending, Operator, Pod, PodDuration, PodKey, PodPhase, PodRole, PodScopes, PodSpec,
-    Pool, PoolLimits, PoolName, Requirement, ScaleToZero, Snapshot, Uid,
+    Pool, PoolLimits, PoolName, Requirement, ScaleToZero, Snapshot, SpotRules, Uid,
 };
 use poolwright_report::Times;
 use poolwright_report::plan::{
@@ -113,6 +113,7 @@ fn pool(name: &str, types: &[&str], weight: u32, limits: PoolLimits) -> Pool {
         node_class: node_class(),
         weight,
         limits,
+        spot: SpotRules::default(),
         allow_unknown_price: BTreeSet::new(),
         scale_to_zero: ScaleToZero::Never,
         replicas: None,

@@ -1,18 +1,16 @@
 //! What wrong expectations cost: the same small workload, played with durations that are declared, false, shuffled, unknown, or learned
 //! from other work.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+mod kit;
+
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_catalog::{ResourceName, Usd, builtin};
+use poolwright_catalog::Usd;
 use poolwright_core::Lives;
-use poolwright_sim::accidents::Rates;
-use poolwright_sim::cloud::{NODE_CLASS, NODE_CLASS_KIND, SIM_NODE_CLASS};
 use poolwright_sim::cluster::JobPlan;
 use poolwright_sim::replay::{Replay, kept_lives};
-use serde_json::{Value, json};
 
 const MINUTE: Duration = Duration::from_mins(1);
 /// The length of a replay: all work ends within it.
@@ -20,12 +18,11 @@ const LENGTH: Duration = Duration::from_mins(150);
 
 /// A Job with one pod.
 fn job(name: String, arrives: Duration, gpus: u64, length: Duration) -> JobPlan {
-    let amounts = json!({"cpu": "2", "memory": "8Gi", (ResourceName::NVIDIA_GPU): gpus.to_string()});
-    let container =
-        json!({"name": "work", "image": "work", "resources": {"requests": amounts, "limits": amounts}});
-    let spec = json!({"restartPolicy": "Never", "containers": [container],
-        "tolerations": [{"key": ResourceName::NVIDIA_GPU, "operator": "Exists"}]});
-    JobPlan { length: Some(length), kept: Some(Duration::ZERO), ..JobPlan::new(name, arrives, 1, spec) }
+    JobPlan {
+        length: Some(length),
+        kept: Some(Duration::ZERO),
+        ..JobPlan::new(name, arrives, 1, kit::gpu_pod(gpus))
+    }
 }
 
 /// Short pods, long pods, and pods with four GPUs, mixed.
@@ -51,30 +48,9 @@ fn cost(
     for job in &mut jobs {
         job.declares = declares(job);
     }
-    let catalogue = builtin().filtered(|kind, offering| {
-        ["g4dn.xlarge", "g4dn.12xlarge"].contains(&kind.name.as_str())
-            && offering.id.zone.as_str() == "us-east-1a"
-    });
-    let class = json!({"apiVersion": poolwright_terms::API_VERSION, "kind": NODE_CLASS_KIND,
-        "metadata": {"name": NODE_CLASS}, "spec": {}});
-    let pool = json!({"apiVersion": poolwright_terms::API_VERSION, "kind": "NodePool", "metadata": {"name": "gpu"},
-        "spec": {"scaleToZero": {"after": "1m"}, "template": {"spec": {
-            "nodeClassRef": {"group": "poolwright.dev", "kind": NODE_CLASS_KIND, "name": NODE_CLASS},
-            "requirements": [{"key": poolwright_terms::labels::CAPACITY_TYPE, "operator": "In",
-                "values": ["on-demand"]}]}}}});
-    let objects: Vec<Value> = [class, pool].into_iter().chain(learned.map(kept_lives)).collect();
-    let replay = Replay {
-        seed: 1,
-        rates: Rates::NONE,
-        catalogue: Arc::new(catalogue),
-        classes: vec![SIM_NODE_CLASS],
-        sold: BTreeMap::new(),
-        objects,
-        jobs,
-        min_values: poolwright_core::plan::MinValuesPolicy::Strict,
-        default_usd_per_hour: None,
-        length: LENGTH,
-    };
+    let learned = learned.map(kept_lives).into_iter().collect();
+    let kinds = ["g4dn.xlarge", "g4dn.12xlarge"];
+    let replay = Replay { length: LENGTH, ..kit::replay(&kinds, Some("1m"), learned, jobs) };
     let history = replay.run(&mut |_| true).expect("it is played");
     assert!(history.pods.iter().all(|pod| pod.ended.is_some()), "all work ends");
     Usd(history.machines.iter().map(|machine| machine.cost(history.played).0).sum())

@@ -4,7 +4,7 @@
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 
-use crate::canonical::{Parties, conflicts};
+use crate::canonical::{Conflicts, Parties};
 use crate::check::commitments;
 use crate::gpu::{Room, dims::Rows};
 use crate::problem::{GpuRequest, Problem, risk};
@@ -36,8 +36,7 @@ impl<'a> Sizes<'a> {
         let wishes: Vec<(GpuRequest, u64)> =
             problem.classes.iter().filter_map(|class| Some((class.gpu?, class.count.into()))).collect();
         let rows = Rows::new(&wishes, &rooms.iter().flatten().collect::<Vec<_>>());
-        let conflicts = conflicts(problem);
-        let lists: Vec<&[u32]> = conflicts.iter().map(Vec::as_slice).collect();
+        let conflicts = Conflicts::of_waiting(problem);
         let with = |vector: &[u64], more: Vec<u64>| vector.iter().copied().chain(more).collect();
         Self {
             problem,
@@ -53,8 +52,8 @@ impl<'a> Sizes<'a> {
                 .map(|(candidate, room)| with(&candidate.capacity, rows.capacity(room.as_ref())))
                 .collect(),
             rooms,
-            parties: Parties::new(&lists),
-            alone: (0..).zip(&lists).map(|(class, list)| list.binary_search(&class).is_ok()).collect(),
+            parties: conflicts.parties(),
+            alone: (0..problem.classes.len() as u32).map(|class| conflicts.is_alone(class)).collect(),
         }
     }
 

@@ -1,8 +1,7 @@
 //! Plans that people would check by hand, and the real trace.
 
-use std::path::Path;
-
 use poolwright_catalog::{ResourceName, UsdPerHour};
+use poolwright_solver::problem::NodeShare;
 use poolwright_solver::{
     Candidate, ExistingNode, Limit, NeverStop, Options, PodClass, Problem, Solution, StopSignal,
     UnplacedReason, Warm, baseline, check, solve, solve_from,
@@ -53,6 +52,34 @@ fn solved(problem: &Problem) -> Solution {
     let solution = solve(problem, &Options::default(), &mut NeverStop).expect("a well-formed problem");
     assert_eq!(check(problem, &solution), Ok(()));
     solution
+}
+
+/// One pod, which a spot node or a dearer on-demand node holds. At least a fifth of the nodes must be on demand.
+fn spot_above_a_floor((running_spot, running): (u32, u32)) -> Problem {
+    Problem {
+        resources: resources(),
+        classes: vec![class("one gpu", [3000, 1], 1, &[0, 1])],
+        candidates: vec![candidate("spot", "0.4", [3920, 1]), candidate("on-demand", "1.006", [3920, 1])],
+        node_shares: vec![NodeShare {
+            name: "floor".into(),
+            part: vec![0],
+            of: vec![0, 1],
+            at_most_permille: 800,
+            round_up: false,
+            running_part: running_spot,
+            running_of: running,
+        }],
+        ..Problem::default()
+    }
+}
+
+#[test]
+fn a_floor_of_on_demand_counts_the_running_nodes_so_a_small_plan_may_still_buy_spot() {
+    for (running, expected) in [((0, 0), 1), ((3, 4), 0), ((4, 5), 1), ((4, 8), 0), ((9, 9), 1)] {
+        let solution = solved(&spot_above_a_floor(running));
+        assert_eq!(solution.new_nodes[0].candidate, expected, "{running:?} run");
+        assert_eq!(solution.bound, solution.objective(), "{running:?} run");
+    }
 }
 
 #[test]
@@ -136,12 +163,7 @@ fn thirty_mixed_pods_are_planned_within_a_few_percent_of_the_proof() {
 }
 
 fn trace() -> Problem {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
-    common::problem(
-        &fixtures.join("traces/openb_pod_list_gpuspec33.csv"),
-        &fixtures.join("catalogue/solver-bench-79-types.csv"),
-        usize::MAX,
-    )
+    common::openb("gpuspec33", usize::MAX)
 }
 
 /// A signal that records its calls.

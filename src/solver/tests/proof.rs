@@ -1,18 +1,11 @@
 //! The proof that a solution states for its bound.
 
-use std::path::Path;
-
 use poolwright_solver::{NeverStop, Options, Problem, Proof, Solution, Stopped, check, solve};
 
 mod common;
 
 fn sample(pods: usize) -> Problem {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
-    common::problem(
-        &fixtures.join("traces/openb_pod_list_gpuspec33.csv"),
-        &fixtures.join("catalogue/solver-bench-79-types.csv"),
-        pods,
-    )
+    common::openb("gpuspec33", pods)
 }
 
 fn solved(problem: &Problem, gap_target: f64, work: u64) -> Solution {

@@ -140,6 +140,8 @@ fn problems(rules: Rules) -> impl Strategy<Value = Problem> {
                     of,
                     at_most_permille: (bits[6] >> 8 & 3) * 250,
                     round_up: bits[6] >> 16 & 1 == 1,
+                    running_part: (bits[6] >> 20 & 3).min(bits[6] >> 24 & 3),
+                    running_of: bits[6] >> 24 & 3,
                 }];
             }
             if rules.commitments {
@@ -275,9 +277,17 @@ impl Exhaustive<'_> {
         }
         let count = |list: &[u32]| list.iter().map(|at| bought[*at as usize]).sum::<u64>();
         let shares = problem.node_shares.iter().all(|share| {
-            let most = count(&share.of) * u64::from(share.at_most_permille);
-            let most = if share.round_up { most.div_ceil(1000) } else { most / 1000 };
-            count(&share.part) <= most
+            let most = |of: u64| {
+                let most = of * u64::from(share.at_most_permille);
+                if share.round_up { most.div_ceil(1000) } else { most / 1000 }
+            };
+            let (part, of) = (u64::from(share.running_part), u64::from(share.running_of));
+            if part <= most(of) {
+                part + count(&share.part) <= most(of + count(&share.of))
+            } else {
+                // More than may be are there already, so the bought nodes must keep the share by themselves.
+                count(&share.part) * 1000 <= count(&share.of) * u64::from(share.at_most_permille)
+            }
         });
         let stock = problem
             .candidates

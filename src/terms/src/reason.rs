@@ -92,6 +92,7 @@ reasons! {
     InvalidQuantity: "A limit of the pool is invalid.", "Write a Kubernetes quantity, such as `16` or `64Gi`.";
     InvalidReplicas: "`spec.replicas` of the pool is below zero.", "Write 0 or more.";
     InvalidRequirement: "A requirement of the pool is invalid.", "Correct the entry of `spec.template.spec.requirements` that the message names.";
+    InvalidSpot: "`spec.spot` of the pool is invalid.", "Write the field that the message names as a number or a percentage, such as `20%`.";
     LaunchInvalid: "The cloud rejected the launch, and would reject it again.", "Correct the node class as the message says.";
     LaunchTimeout: "No instance was launched in time. Poolwright deletes the claim and plans its pods again.", "Read the earlier events of the claim, or raise `deadlines.launch`.";
     Launched: "An instance was launched for the claim.", "Nothing.";

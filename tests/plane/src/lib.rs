@@ -33,7 +33,7 @@ pub mod trial;
 mod wait;
 
 pub use assets::{Assets, Program};
-pub use objects::{apply, create_namespace, install_crds, unique};
+pub use objects::{CONTROLLER_BINDINGS, apply, create_namespace, install_crds, unique};
 pub use plane::{ControlPlane, Options};
 pub use process::{Process, poolwright_binary};
 pub use seed::seed;

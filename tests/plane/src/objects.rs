@@ -18,6 +18,21 @@ use crate::wait::wait_for;
 /// A CRD is served within a tenth of a second. The rest is for busy machines.
 const ESTABLISH_WITHIN: Duration = Duration::from_secs(30);
 
+/// Binds the rights of `deploy/rbac.yaml` in the namespace `poolwright` to a user named `poolwright-controller`.
+pub const CONTROLLER_BINDINGS: &str = r"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: poolwright-controller}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: poolwright-controller}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: poolwright-controller}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: poolwright-controller, namespace: poolwright}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: poolwright-controller}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: poolwright-controller}]
+";
+
 /// Returns `prefix` with a number that no other call in this process got: a name for one test's objects.
 pub fn unique(prefix: &str) -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(1);

@@ -14,7 +14,9 @@ use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_controller::Config;
-use poolwright_plane::{ControlPlane, Options, apply, create_namespace, install_crds, wait_for};
+use poolwright_plane::{
+    CONTROLLER_BINDINGS, ControlPlane, Options, apply, create_namespace, install_crds, wait_for,
+};
 use poolwright_provider_contract::CloudProvider;
 use poolwright_provider_kwok::{KwokProvider, Settings};
 use serde_json::json;
@@ -52,26 +54,11 @@ struct Running {
     cloud: JoinHandle<()>,
 }
 
-/// Binds the rights of deploy/rbac.yaml to the user that the controller runs as here.
-const BINDINGS: &str = r"
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: poolwright-controller}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: poolwright-controller}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: poolwright-controller}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: poolwright-controller, namespace: poolwright}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: poolwright-controller}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: poolwright-controller}]
-";
-
 /// Returns a client with the rights of deploy/rbac.yaml and no others.
 async fn limited(plane: &ControlPlane, admin: &Client) -> anyhow::Result<Client> {
     let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: poolwright}}";
     let rights = include_str!("../../../deploy/rbac.yaml");
-    for yaml in [namespace, rights, BINDINGS] {
+    for yaml in [namespace, rights, CONTROLLER_BINDINGS] {
         apply(admin, "poolwright", yaml).await?;
     }
     let mut config = plane.config().clone();

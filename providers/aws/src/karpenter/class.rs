@@ -6,7 +6,7 @@
 use kube::CustomResourceExt;
 use poolwright_api::{FieldProblem, strict};
 use poolwright_provider_contract::karpenter::{
-    Fields, Outcome, Report, convert_metadata, is_empty, join, text,
+    Fields, Outcome, Report, convert_object, is_empty, join, text,
 };
 use poolwright_terms::API_VERSION;
 use serde_json::{Map, Value, json};
@@ -20,23 +20,8 @@ const NAMELESS: &str = "nameless";
 
 /// Converts an EC2NodeClass. If the report then contains problems, the result only serves to find more of them.
 pub(super) fn convert(value: &Value, report: &mut Report) -> Option<Value> {
-    let mut root = Fields::of("", value, report)?;
-    if root.take("apiVersion").is_some() {
-        report.changed("apiVersion", "It is `poolwright.dev/v1alpha1`.");
-    }
-    if root.take("kind").is_some() {
-        report.kept("kind", "It is called EC2NodeClass here too.");
-    }
-    let metadata = convert_metadata(&mut root, report);
-    if root.take_even_empty("status").is_some() {
-        report.changed("status", "Left out: the cluster writes it.");
-    }
-    let spec = root.take("spec");
-    root.finish(report);
-    let Some(spec) = spec else {
-        report.problem("spec", "missing", "add it; Karpenter requires it too");
-        return None;
-    };
+    let (kind, remedy) = ("It is called EC2NodeClass here too.", "add it; Karpenter requires it too");
+    let (metadata, spec) = convert_object(value, kind, remedy, report)?;
     let fields = Fields::of("spec", spec, report)?;
     let raid = spec["instanceStorePolicy"] == "RAID0";
     let mut class = Class { schema: spec_schema(), family: family(spec), raid, spec: Map::new() };

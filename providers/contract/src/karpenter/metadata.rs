@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, KARPENTER_DO_NOT_DISRUPT_ANNOTATION};
+use serde_json::Value;
 
 use super::fields::{Fields, text};
 use super::report::Report;
@@ -31,8 +32,35 @@ pub struct Metadata {
     pub annotations: BTreeMap<String, String>,
 }
 
+/// Converts what all objects have beside their `spec`. Returns the metadata and the spec. `kind` says that the kind stays, and `remedy`
+/// what to do if there is no spec, which is a problem.
+pub fn convert_object<'a>(
+    value: &'a Value,
+    kind: &str,
+    remedy: &str,
+    report: &mut Report,
+) -> Option<(Metadata, &'a Value)> {
+    let mut root = Fields::of("", value, report)?;
+    if root.take("apiVersion").is_some() {
+        report.changed("apiVersion", "It is `poolwright.dev/v1alpha1`.");
+    }
+    if root.take("kind").is_some() {
+        report.kept("kind", kind);
+    }
+    let metadata = convert_metadata(&mut root, report);
+    if root.take_even_empty("status").is_some() {
+        report.changed("status", "Left out: the cluster writes it.");
+    }
+    let spec = root.take("spec");
+    root.finish(report);
+    if spec.is_none() {
+        report.problem("spec", "missing", remedy);
+    }
+    Some((metadata, spec?))
+}
+
 /// Converts `metadata`. A missing name is a problem.
-pub fn convert_metadata(root: &mut Fields<'_>, report: &mut Report) -> Metadata {
+fn convert_metadata(root: &mut Fields<'_>, report: &mut Report) -> Metadata {
     let mut metadata = Metadata::default();
     let missing = |report: &mut Report| {
         report.problem("metadata.name", "missing", "give the object a name");

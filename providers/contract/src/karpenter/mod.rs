@@ -8,7 +8,7 @@ mod report;
 use serde_json::Value;
 
 pub use fields::{Fields, below, is_empty, join, plain, text};
-pub use metadata::{Metadata, convert_metadata};
+pub use metadata::{Metadata, convert_object};
 pub use report::{Note, Outcome, Problem, Report};
 
 /// Converts the node class and the labels of Karpenter's provider for one cloud.

@@ -5,6 +5,8 @@ use std::fmt;
 
 use clap::ValueEnum;
 use poolwright_api::meant;
+use poolwright_core::CountOrPercent;
+use poolwright_intake::{max_spot_share, on_demand_floor};
 use poolwright_terms::labels::DECIDED_BY_OFFERING;
 
 use super::number::whole;
@@ -26,9 +28,32 @@ pub struct PoolOverrides {
     /// poolwright.dev/capacity-type. minValues of other labels stay. Repeat the flag for more labels.
     #[arg(long, value_name = "LABEL=NUMBER", value_parser = least_values, help_heading = "What may be bought")]
     pub min_values: Vec<LeastValues>,
+
+    /// Have at least this many nodes of each NodePool on demand, whatever spot.onDemandFloor of the NodePools says: 3, 20%, or 0
+    /// for no floor
+    ///
+    /// A percentage is of all nodes of the pool. Static pools have no floor.
+    #[arg(long, value_name = "NODES", value_parser = floor, help_heading = "What may be bought")]
+    pub on_demand_floor: Option<CountOrPercent>,
+
+    /// Have at most this part of the spot nodes of each NodePool of one instance type and zone, whatever spot.maxShare of the
+    /// NodePools says: 40%, or 100% for no ceiling
+    #[arg(long, value_name = "PERCENT", value_parser = share, help_heading = "What may be bought")]
+    pub max_spot_share: Option<u32>,
 }
 
 impl PoolOverrides {
+    /// Returns the first of its flags that is there.
+    pub fn first_flag(&self) -> Option<&'static str> {
+        let all = [
+            ("--consolidation", self.consolidation.is_some()),
+            ("--min-values", !self.min_values.is_empty()),
+            ("--on-demand-floor", self.on_demand_floor.is_some()),
+            ("--max-spot-share", self.max_spot_share.is_some()),
+        ];
+        all.into_iter().find(|(_, is_there)| *is_there).map(|(flag, _)| flag)
+    }
+
     /// Checks that no label is there twice.
     ///
     /// # Errors
@@ -106,6 +131,21 @@ fn least_values(text: &str) -> Result<LeastValues, String> {
     Ok(LeastValues { label: label.to_owned(), at_least })
 }
 
+/// Parses what `spot.onDemandFloor` takes.
+fn floor(text: &str) -> Result<CountOrPercent, String> {
+    on_demand_floor(text).ok_or_else(|| {
+        "is neither a number of nodes nor a percentage up to 100%; write 3 or 20%, or 0 for no floor"
+            .to_owned()
+    })
+}
+
+/// Parses what `spot.maxShare` takes, in percent.
+fn share(text: &str) -> Result<u32, String> {
+    max_spot_share(text).ok_or_else(|| {
+        "is not a percentage from 1% to 100%; write such as 40%, or 100% for no ceiling".to_owned()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,9 +169,26 @@ mod tests {
     #[test]
     fn a_label_may_have_one_least_number() {
         let zones = |at_least| LeastValues { label: "topology.kubernetes.io/zone".to_owned(), at_least };
-        let with = |min_values| PoolOverrides { consolidation: None, min_values }.check();
+        let with = |min_values| PoolOverrides { min_values, ..PoolOverrides::default() }.check();
         assert_eq!(with(vec![zones(2)]), Ok(()));
         let said = with(vec![zones(2), zones(3)]).expect_err("it is there twice");
         assert!(said.contains("`topology.kubernetes.io/zone` is there twice"), "{said}");
+    }
+
+    #[test]
+    fn a_floor_is_a_number_or_a_percentage_and_a_share_is_a_percentage() {
+        assert_eq!(floor("3"), Ok(CountOrPercent::Count(3)));
+        assert_eq!(floor("20%"), Ok(CountOrPercent::Percent(20)));
+        assert_eq!(floor("0"), Ok(CountOrPercent::Count(0)));
+        assert_eq!(share("40%"), Ok(40));
+        assert_eq!(share("100%"), Ok(100));
+        for wrong in ["", "-1", "101%", "a fifth", "0.2"] {
+            let said = floor(wrong).expect_err(wrong);
+            assert!(said.contains("write 3 or 20%, or 0 for no floor"), "{wrong}: {said}");
+        }
+        for wrong in ["", "40", "0%", "101%", "-1%"] {
+            let said = share(wrong).expect_err(wrong);
+            assert!(said.contains("write such as 40%"), "{wrong}: {said}");
+        }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_api::{Amount, NodePool, NodePoolSpec};
-use poolwright_provider_contract::karpenter::{Fields, Report, convert_metadata, text};
+use poolwright_api::{Amount, NodePool, NodePoolSpec, Spot};
+use poolwright_provider_contract::karpenter::{Fields, Report, convert_object, text};
 use serde_json::Value;
 
 use super::places::Places;
@@ -49,23 +49,8 @@ pub(super) struct Converted {
 /// Converts a NodePool of `karpenter.sh/v1`. Its problems are in the report; if there are any, the result only serves to find more
 /// of them.
 pub(super) fn convert(value: &Value, report: &mut Report) -> Option<Converted> {
-    let mut root = Fields::of("", value, report)?;
-    if root.take("apiVersion").is_some() {
-        report.changed("apiVersion", "It is `poolwright.dev/v1alpha1`.");
-    }
-    if root.take("kind").is_some() {
-        report.kept("kind", "The kind is NodePool here, too.");
-    }
-    let metadata = convert_metadata(&mut root, report);
-    if root.take_even_empty("status").is_some() {
-        report.changed("status", "Left out: the cluster writes it.");
-    }
-    let spec = root.take("spec");
-    root.finish(report);
-    let Some(spec) = spec else {
-        report.problem("spec", "missing", "write spec.template with a nodeClassRef");
-        return None;
-    };
+    let (kind, remedy) = ("The kind is NodePool here, too.", "write spec.template with a nodeClassRef");
+    let (metadata, spec) = convert_object(value, kind, remedy, report)?;
     let mut fields = Fields::of("spec", spec, report)?;
     let read = template::convert(&mut fields, report);
     let disruption = disruption::convert(&mut fields, report);
@@ -76,6 +61,7 @@ pub(super) fn convert(value: &Value, report: &mut Report) -> Option<Converted> {
         replicas: replicas(&mut fields, report),
         buffer: Vec::new(),
         scale_to_zero: disruption.scale_to_zero,
+        spot: Spot::default(),
         disruption: disruption.disruption,
         allow_unknown_prices: Vec::new(),
     };

@@ -52,14 +52,7 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
     notes.extend(lives_unread.clone());
     notes.extend(objects.makers.notes);
     let told_of_pools = objects.pools.iter().filter_map(told_of).collect();
-    let catalogue = if snapshot.pools.is_empty() {
-        notes.push("the cluster has no NodePool; the plan may use the whole catalogue".to_owned());
-        pool::without_pool(&mut snapshot, offers, &mut notes)?
-    } else {
-        let (catalogues, all) = pool::sold(&snapshot, &objects.classes, true, offers, &mut notes);
-        snapshot.catalogues = catalogues;
-        all
-    };
+    let catalogue = pool::set_catalogues(&mut snapshot, &objects.classes, true, offers, &mut notes)?;
     Ok(Input {
         snapshot,
         catalogue: CatalogueSummary::of(&catalogue),

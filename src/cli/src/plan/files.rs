@@ -139,14 +139,7 @@ pub fn input(
         .keys()
         .filter(|class| !snapshot.pools.values().any(|pool| pool.node_class == **class));
     notes.extend(unused.map(|class| format!("{class}: no NodePool names it, so it does not count")));
-    let catalogue = if snapshot.pools.is_empty() {
-        notes.push("no NodePool is given; the plan may use the whole catalogue".to_owned());
-        pool::without_pool(&mut snapshot, offers, &mut notes)?
-    } else {
-        let (catalogues, all) = pool::sold(&snapshot, &classes, false, offers, &mut notes);
-        snapshot.catalogues = catalogues;
-        all
-    };
+    let catalogue = pool::set_catalogues(&mut snapshot, &classes, false, offers, &mut notes)?;
     Ok(Input {
         snapshot,
         catalogue: CatalogueSummary::of(&catalogue),

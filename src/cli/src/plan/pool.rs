@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use poolwright_catalog::Catalogue;
-use poolwright_core::{Deadlines, Disruption, Pool, PoolLimits, PoolName, ScaleToZero, Snapshot, Uid};
+use poolwright_core::{
+    Deadlines, Disruption, Pool, PoolLimits, PoolName, ScaleToZero, Snapshot, SpotRules, Uid,
+};
 use poolwright_terms::{CapacityType, NodeClassRef};
 
 use super::Offers;
@@ -19,7 +21,26 @@ use crate::not_sold::{self, LeftOut, Range};
 const IMPLICIT: &str = "any";
 
 /// The catalogue of each node class, and the part of the whole catalogue that they sell together.
-pub type Sold = (BTreeMap<NodeClassRef, Result<Arc<Catalogue>, String>>, Catalogue);
+type Sold = (BTreeMap<NodeClassRef, Result<Arc<Catalogue>, String>>, Catalogue);
+
+/// Gives `snapshot` the catalogues of its pools, or the whole catalogue if it has no pool. Returns all offerings that
+/// may be bought.
+pub fn set_catalogues(
+    snapshot: &mut Snapshot,
+    known: &Known,
+    strict: bool,
+    offers: &Offers,
+    notes: &mut Vec<String>,
+) -> Result<Catalogue, Failure> {
+    if snapshot.pools.is_empty() {
+        let none = if strict { "the cluster has no NodePool" } else { "no NodePool is given" };
+        notes.push(format!("{none}; the plan may use the whole catalogue"));
+        return without_pool(snapshot, offers, notes);
+    }
+    let (catalogues, all) = sold(snapshot, known, strict, offers, notes);
+    snapshot.catalogues = catalogues;
+    Ok(all)
+}
 
 /// Lets `snapshot` buy all offerings that the flags select: by default the on-demand offerings of one provider. Returns these
 /// offerings.
@@ -47,7 +68,7 @@ pub fn without_pool(
 ///
 /// A missing class sells nothing if `strict` is set, as in a cluster. Otherwise, for manifests, it sells what a plan without a
 /// pool could buy, and a note says so, unless the manifests have other classes of its kind.
-pub fn sold(
+pub(super) fn sold(
     snapshot: &Snapshot,
     known: &Known,
     strict: bool,
@@ -206,6 +227,7 @@ fn implicit() -> Pool {
         weight: 1,
         limits: PoolLimits::default(),
         min_values: std::collections::BTreeMap::new(),
+        spot: SpotRules::default(),
         allow_unknown_price: BTreeSet::new(),
         scale_to_zero: ScaleToZero::Never,
         replicas: None,

@@ -29,6 +29,7 @@ fn words(under: &[Under]) -> String {
         Under::Preferences => "that meets these preferences",
         Under::Weights => "under the pools' weights",
         Under::Interruptions => "if interruptions count",
+        Under::SpotRules => "under the pools' rules on spot nodes",
     };
     under.iter().map(word).collect::<Vec<_>>().join(", ")
 }
@@ -43,6 +44,7 @@ fn name(rule: CostRule) -> &'static str {
         CostRule::Weights => "Pool weights",
         CostRule::Preferences => "Preferences",
         CostRule::Interruptions => "Counting loss",
+        CostRule::SpotRules => "Spot rules",
     }
 }
 
@@ -51,6 +53,7 @@ fn rule(plan: &Document, RuleCost { rule, usd_per_hour, at_least }: RuleCost) ->
         CostRule::Weights => ("with equal weights", true),
         CostRule::Preferences => ("without them", true),
         CostRule::Interruptions => ("by price alone", false),
+        CostRule::SpotRules => ("without the pools' rules on spot nodes", true),
     };
     let risk = plan.risk_usd_per_hour.filter(|_| counted).unwrap_or_default();
     let with_loss = if risk > UsdPerHour::ZERO { ", expected loss included" } else { "" };
@@ -104,6 +107,7 @@ fn cheaper(plan: &Document, why: WhyCheaper) -> String {
             format!("its expected loss by interruptions is {more:#} higher")
         }
         WhyCheaper::MinValues => "it does not keep minValues, and the plan does".to_owned(),
+        WhyCheaper::SpotRules => "it keeps no rule of pools on spot nodes, and the plan does".to_owned(),
         WhyCheaper::Steps => {
             "a limit split this plan into steps, and the first ones took what later ones lack".to_owned()
         }
@@ -118,6 +122,9 @@ fn cheaper(plan: &Document, why: WhyCheaper) -> String {
             "without the pods' preferences, the plan would cost less too".to_owned()
         }
         WhyCheaper::Rule(CostRule::Interruptions) => "interruptions count for the plan".to_owned(),
+        WhyCheaper::Rule(CostRule::SpotRules) => {
+            "without the pools' rules on spot nodes, the plan would cost less too".to_owned()
+        }
         WhyCheaper::Unknown => {
             "no rule explains that; please report it, with the file that --save-problem writes".to_owned()
         }

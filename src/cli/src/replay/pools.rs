@@ -97,6 +97,11 @@ fn of_sources(sources: &[Source], policies: &[String], overrides: &PoolOverrides
     let policies = read_policies(&policies, &mut problems);
     let mut pools: Vec<Value> = pools.iter().map(|pool| lay(pool, &policies, &mut problems)).collect();
     // Only a pool that is right otherwise has a place for them.
+    if problems.is_empty() {
+        for pool in &mut pools {
+            overrides::spot_rules_in_object(overrides, pool);
+        }
+    }
     if problems.is_empty() && !overrides.min_values.is_empty() {
         for pool in &mut pools {
             overrides::min_values_in_object(overrides, pool);

@@ -481,10 +481,32 @@ fn a_choice_for_the_cloud_is_asked_of_all_pools_and_refused_without_a_pool() {
     ] {
         assert!(notes.contains(note), "{note}: {notes}");
     }
-    for flags in [["--min-values", choice], ["--consolidation", "Never"]] {
+    let floor_and_share = [["--on-demand-floor", "20%"], ["--max-spot-share", "40%"]];
+    for flags in [["--min-values", choice], ["--consolidation", "Never"]].into_iter().chain(floor_and_share) {
         let refused = poolwright(&["plan", "-f", pods, flags[0], flags[1]], "");
         let said = String::from_utf8_lossy(&refused.stderr);
         assert_eq!(refused.status.code(), Some(2), "{said}");
         assert!(said.contains(&format!("{}: counts instead of a field of NodePools", flags[0])), "{said}");
+    }
+}
+
+#[test]
+fn a_floor_of_on_demand_nodes_counts_instead_of_that_of_the_pools() {
+    let pool = fs::read_to_string(path("fixtures/manifests/pool.yaml")).expect("the pool can be read");
+    let pool = pool.replace("values: [on-demand]", "values: [on-demand, spot]");
+    let with = |flags: &[&str]| {
+        let pods = ["-f", "-", "-f", "fixtures/manifests/two-gpu-pods.yaml"];
+        let made = plan(&[&pods[..], flags].concat(), &pool);
+        let nodes = made["nodes"].as_array().expect("nodes").iter();
+        let on_demand = nodes.clone().filter(|node| node["capacityType"] == "on-demand").count();
+        (nodes.count(), on_demand, made["notes"].to_string())
+    };
+    let (nodes, on_demand, _) = with(&[]);
+    assert_eq!((nodes, on_demand), (2, 0));
+    for floor in ["1", "50%"] {
+        let (nodes, on_demand, notes) = with(&["--on-demand-floor", floor]);
+        assert_eq!((nodes, on_demand), (2, 1), "{floor}");
+        let note = format!("--on-demand-floor {floor}: counts instead of spot.onDemandFloor of the pools");
+        assert!(notes.contains(&note), "{notes}");
     }
 }

@@ -8,19 +8,17 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Patch, PatchParams};
+use kube::api::Patch;
 use poolwright_core::lifecycle::reservation;
 use poolwright_core::{Claim, ClaimName};
 use poolwright_intake::node_taint;
 use poolwright_terms::Taint;
-use poolwright_terms::keys::{
-    CORDON_TAINT, CORDONED_UNTIL_ANNOTATION, FIELD_MANAGER, REGISTERED_LABEL, RESERVED_TAINT,
-};
+use poolwright_terms::keys::{CORDON_TAINT, CORDONED_UNTIL_ANNOTATION, REGISTERED_LABEL, RESERVED_TAINT};
 use serde_json::{Value, json};
 use tracing::info;
 
 use super::progress::{Progress, failed, refused};
-use super::status::{Changed, WRITE_LIMIT, is_conflict, is_not_found};
+use super::status::{Changed, WRITE_LIMIT, is_conflict, is_not_found, patch_params};
 use super::{Executor, taints};
 
 /// The number of reads after conflicts before the action is retried later.
@@ -48,7 +46,7 @@ impl Executor {
             };
             patch["metadata"]["resourceVersion"] = json!(node.metadata.resource_version);
             patch["metadata"]["uid"] = json!(node.metadata.uid);
-            let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
+            let params = patch_params();
             let patch = Patch::Merge(&patch);
             match self
                 .context

@@ -3,16 +3,16 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, Toleration};
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch};
 use kube::core::DeserializeGuard;
 use poolwright_core::{self as core, ClaimName, ObjectKey, PodPhase, PodRole, Uid, lifecycle};
-use poolwright_terms::keys::{FIELD_MANAGER, RESERVED_TAINT};
+use poolwright_terms::keys::RESERVED_TAINT;
 use serde_json::json;
 use tracing::{debug, warn};
 
 use super::Executor;
 use super::progress::{Progress, failed, refused};
-use super::status::{WRITE_LIMIT, is_conflict};
+use super::status::{WRITE_LIMIT, is_conflict, patch_params};
 use crate::leader::writer::WriteError;
 
 /// The number of attempts after conflicts before the action is retried later.
@@ -23,7 +23,7 @@ impl Executor {
     pub(super) async fn nominate(&self, pod: &ObjectKey, uid: &Uid, node: &str) -> Progress {
         let api = self.context.reader.namespaced::<Pod>(&pod.namespace);
         let patch = json!({ "metadata": { "uid": uid.0 }, "status": { "nominatedNodeName": node } });
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
+        let params = patch_params();
         let patch = Patch::Merge(&patch);
         match self
             .context
@@ -79,7 +79,7 @@ impl Executor {
                 "metadata": { "uid": uid.0, "resourceVersion": pod.metadata.resource_version },
                 "spec": { "tolerations": tolerations },
             });
-            let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
+            let params = patch_params();
             let patch = Patch::Merge(&patch);
             match self
                 .context

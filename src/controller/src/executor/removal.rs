@@ -17,19 +17,19 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, ListParams, Patch, Preconditions};
 use kube::core::DeserializeGuard;
 use poolwright_api::NodeClaim;
 use poolwright_core::{Claim, ClaimName, EventType, Subject, Uid};
 use poolwright_provider_contract::{InstanceState, ProviderError};
-use poolwright_terms::keys::{FIELD_MANAGER, TERMINATION_FINALIZER};
+use poolwright_terms::keys::TERMINATION_FINALIZER;
 use poolwright_terms::{NodeClassRef, Reason};
 use serde_json::json;
 use tokio::time::timeout;
 use tracing::{info, warn};
 
 use super::progress::{Progress, failed, refused};
-use super::status::{WRITE_LIMIT, is_conflict, is_not_found};
+use super::status::{WRITE_LIMIT, is_conflict, is_not_found, patch_params};
 use super::{Executor, stage_durations};
 use crate::leader::writer::WriteError;
 use crate::observed::providers::{Cloud, error_label};
@@ -288,7 +288,7 @@ impl Executor {
         let patch = json!({ "metadata": {
             "uid": claim.uid.0, "resourceVersion": object.resource_version(), "finalizers": kept,
         } });
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
+        let params = patch_params();
         let patch = Patch::Merge(&patch);
         match self
             .context

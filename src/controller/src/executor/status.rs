@@ -7,9 +7,10 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use kube::Resource;
-use kube::api::PostParams;
+use kube::api::{PatchParams, PostParams};
 use poolwright_api::NodeClaim;
 use poolwright_core::{ClaimName, Uid};
+use poolwright_terms::keys::FIELD_MANAGER;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -22,6 +23,11 @@ use crate::observed::reader::Objects;
 pub const WRITE_LIMIT: Duration = Duration::from_secs(15);
 /// The number of reads after conflicts before the action is retried later.
 const ATTEMPTS: u32 = 4;
+
+/// Returns the parameters of a patch by this controller.
+pub(super) fn patch_params() -> PatchParams {
+    PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() }
+}
 
 /// The result of changing an object.
 pub enum Changed<K> {
@@ -99,10 +105,7 @@ where
             (false, false) => return Changed::Unchanged(object),
         }
         object.meta_mut().managed_fields = None;
-        let params = PostParams {
-            field_manager: Some(poolwright_terms::keys::FIELD_MANAGER.into()),
-            ..Default::default()
-        };
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() };
         match writer
             .write("status", WRITE_LIMIT, async |permit| {
                 api.writable(permit).replace_status(name, &params, &object).await

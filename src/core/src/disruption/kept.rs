@@ -71,6 +71,8 @@ pub enum Kept {
     NoPlace(String),
     /// Another pod would be worse off.
     WorseForOthers(PodKey),
+    /// Too few nodes of its pool would be on demand.
+    OnDemandFloor(PoolName),
     /// The prices of the nodes that its pods would need are unknown.
     NewPriceUnknown,
     /// The independent check refused the plan without it.
@@ -156,6 +158,10 @@ impl fmt::Display for Kept {
             Self::WorseForOthers(pod) => {
                 write!(f, "its pods could go elsewhere only if pod {pod} lost its place")
             }
+            Self::OnDemandFloor(pool) => write!(
+                f,
+                "without it, too few nodes of pool {pool} would be on demand (spot.onDemandFloor)"
+            ),
             Self::NewPriceUnknown => f.write_str("its pods would need nodes whose prices are unknown"),
             Self::Refused(why) => write!(f, "the independent check refused the plan without it: {why}"),
             Self::LowerWeight(pool) => write!(

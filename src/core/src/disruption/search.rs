@@ -18,6 +18,7 @@ use crate::model::plan::{MovedTo, Plan};
 use crate::model::{Cause, Claim, ClaimName, Condition, PlanOptions, PodKey, PoolName, Snapshot};
 use crate::plan::plan;
 use crate::supply::commitments;
+use crate::supply::spot_mix::{SpotMix, counted};
 
 /// One search for nodes to empty.
 pub(crate) struct Search<'a> {
@@ -127,7 +128,8 @@ impl<'a> Search<'a> {
         set: &[(&Claim, Cause)],
         stop: &mut dyn StopSignal,
     ) -> Result<TrialPlan, Kept> {
-        let plan = plan(&self.without(set), self.facts.now, self.options, stop);
+        let without = self.without(set);
+        let plan = plan(&without, self.facts.now, self.options, stop);
         let names: BTreeSet<&ClaimName> = set.iter().map(|(claim, _)| &claim.name).collect();
         let unmet =
             |plan: &Plan| -> BTreeSet<PodKey> { plan.unplaced.iter().map(|left| left.pod.clone()).collect() };
@@ -158,9 +160,31 @@ impl<'a> Search<'a> {
         if let Some(stranded) = unmet(&plan).into_iter().find(|key| !unmet_now.contains(key)) {
             return Err(Kept::WorseForOthers(stranded));
         }
+        if let Some(pool) = self.below_floor(set, &without, &plan) {
+            return Err(Kept::OnDemandFloor(pool));
+        }
         let gone: Vec<&Claim> = set.iter().map(|(claim, _)| *claim).collect();
         let before = self.worth(&gone);
         Ok(TrialPlan { plan, before, stuck })
+    }
+
+    /// Returns the pool of which more on-demand nodes would be missing than now, if the nodes of a set are removed to save money. A node
+    /// that must go for another reason goes all the same, and the next nodes of its pool are bought on demand.
+    fn below_floor(&self, set: &[(&Claim, Cause)], without: &Snapshot, plan: &Plan) -> Option<PoolName> {
+        let to_save = set.iter().filter(|(_, cause)| *cause == Cause::Underutilized);
+        let pools: BTreeSet<&PoolName> = to_save.map(|(claim, _)| &claim.pool).collect();
+        let is_below = |name: &&PoolName| {
+            let Some(floor) = self.facts.snapshot.pools.get(*name).and_then(|pool| pool.spot.on_demand_floor)
+            else {
+                return false;
+            };
+            let mut after = SpotMix::of(without, name);
+            for claim in plan.claims.iter().filter(|claim| claim.pool == **name) {
+                after.add(counted(None, &claim.offerings), 1);
+            }
+            after.shortfall(floor) > SpotMix::of(self.facts.snapshot, name).shortfall(floor)
+        };
+        pools.into_iter().find(is_below).cloned()
     }
 }
 

@@ -83,10 +83,11 @@ impl ClusterIndex {
         change.max(self.measure_claim(&name))
     }
 
-    /// Returns whether a limit of its pool may have counted more of a claim before its launch.
+    /// Returns whether a limit of its pool or of a namespace may have counted more of a claim before its launch.
     fn counted_as_more(&self, claim: &Claim) -> bool {
         let limits = self.state.pools.get(&claim.pool).map(|pool| &pool.limits);
-        claim.offerings.len() > 1 && limits.is_some_and(|limits| *limits != PoolLimits::default())
+        let is_limited = limits.is_some_and(|limits| *limits != PoolLimits::default());
+        claim.offerings.len() > 1 && (is_limited || !self.held_in.is_empty())
     }
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod budgets;
 pub(crate) mod claims;
 pub(crate) mod gangs;
 pub(crate) mod gaps;
+pub(crate) mod held;
 pub(crate) mod instances;
 pub(crate) mod learning;
 pub(crate) mod lives;
@@ -61,6 +62,8 @@ pub struct ClusterIndex {
     given_up: GivenUp,
     /// What it needs to learn how long pods run.
     learning: Learning,
+    /// Namespaces with pods that the last plan held back because of a limit of their namespace.
+    held_in: BTreeSet<String>,
     /// The DaemonSets as their templates say. The state has them in the sizes of their pods.
     templates: BTreeMap<ObjectKey, DaemonSet>,
 }

@@ -15,6 +15,10 @@ impl ClusterIndex {
         }
         let pod = Arc::new(pod);
         let before = self.state.pods.insert(pod.key.clone(), pod.clone());
+        let freed = before.as_ref().map_or(Change::None, |before| {
+            self.frees_limit(before, Some(pod.as_ref()).filter(|pod| pod.uid == before.uid))
+        });
+        let change = change.max(freed);
         let is_resized = before.is_none_or(|before| {
             before.spec.requests != pod.spec.requests
                 || before.deleting_since.is_some() != pod.deleting_since.is_some()
@@ -44,7 +48,7 @@ impl ClusterIndex {
     /// Removes a pod.
     pub fn delete_pod(&mut self, key: &ObjectKey) -> Change {
         let Some(pod) = self.state.pods.remove(&PodKey::Existing(key.clone())) else { return Change::None };
-        Change::Life.max(self.size_daemonsets(&pod))
+        Change::Life.max(self.size_daemonsets(&pod)).max(self.frees_limit(&pod, None))
     }
 
     /// Replaces all pods.

@@ -37,6 +37,7 @@ pub(crate) mod request;
 pub(crate) mod retirement;
 pub(crate) mod rules;
 pub(crate) mod snapshot;
+pub(crate) mod spot;
 pub(crate) mod stage;
 pub(crate) mod unmodelled;
 pub(crate) mod volumes;
@@ -85,6 +86,7 @@ pub use crate::model::request::{RequestOrigin, RequestPart};
 pub use crate::model::retirement::{PricesElsewhere, Retirement, Retirements, about};
 pub use crate::model::rules::{NodeSelectorTerm, Operator, Requirement, Toleration, TolerationMatch};
 pub use crate::model::snapshot::Snapshot;
+pub use crate::model::spot::SpotRules;
 pub use crate::model::unmodelled::UnmodelledRule;
 pub use crate::model::volumes::{
     Attachment, NodeDrivers, PodVolume, StorageClass, Volume, VolumeClaim, VolumeShape,

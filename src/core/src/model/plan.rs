@@ -63,6 +63,9 @@ pub struct Plan {
     pub by_weight: bool,
     /// Whether pods on new nodes could also use offerings whose interruptions count. If so, `bound` is no bound for the cost alone.
     pub by_risk: bool,
+    /// Whether it buys nodes of a pool with rules on spot nodes.
+    #[serde(default)]
+    pub by_spot_rules: bool,
     /// Whether nodes were chosen in steps: first the first choices of all pods, then other choices for pods that a limit left.
     /// Then `bound` is the sum of the bounds of the steps, each given the steps before it.
     pub in_steps: bool,
@@ -514,6 +517,9 @@ pub struct Baseline {
     pub unplaced: usize,
     /// Whether its nodes may leave the cloud less choice than `minValues` of a pool asks for, which the plan keeps.
     pub ignores_min_values: bool,
+    /// Whether its nodes may break a rule of a pool on spot nodes, which the plan keeps.
+    #[serde(default)]
+    pub ignores_spot_rules: bool,
 }
 
 /// A rule by which a plan may cost more than another plan for the same pods.
@@ -526,6 +532,8 @@ pub enum CostRule {
     Preferences,
     /// Interruptions count besides the price.
     Interruptions,
+    /// Pools keep their rules on spot nodes.
+    SpotRules,
 }
 
 /// What a rule costs.

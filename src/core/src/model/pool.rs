@@ -14,6 +14,7 @@ use crate::model::disruption::Disruption;
 use crate::model::idle::ScaleToZero;
 use crate::model::names::Uid;
 use crate::model::rules::Requirement;
+use crate::model::spot::SpotRules;
 
 /// A NodePool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +43,9 @@ pub struct Pool {
     pub weight: u32,
     /// Limits on all its nodes together.
     pub limits: PoolLimits,
+    /// Rules on its spot nodes.
+    #[serde(default, skip_serializing_if = "SpotRules::is_empty")]
+    pub spot: SpotRules,
     /// Instance types that it may buy although their price is unknown.
     pub allow_unknown_price: BTreeSet<InstanceTypeName>,
     /// When its empty nodes are terminated.

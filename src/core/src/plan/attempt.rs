@@ -19,7 +19,8 @@ use crate::plan::place::{preferences, sticky, topology};
 use crate::plan::unplaced::left_over::{LeftOver, LeftPods};
 use crate::plan::{claims, groups, pending, unplaced};
 use crate::rules::colocation::Colocation;
-use crate::supply::{limits, offerings, rooms};
+use crate::supply::spot_mix::SpotMix;
+use crate::supply::{limits, offerings, rooms, spot_mix};
 
 /// One attempt at a plan. Another attempt may follow and use its lessons.
 pub(crate) struct Attempt {
@@ -52,6 +53,7 @@ struct Packed<'a> {
     classes: classes::PodClasses<'a>,
     admissions: offerings::Admissions,
     limits: limits::Limits,
+    spot_mixes: BTreeMap<usize, SpotMix>,
     outcome: solves::Packing<'a>,
     /// A lower bound for the cost of a plan without preferences; `None` if unknown.
     floor: Option<UsdPerHour>,
@@ -200,9 +202,11 @@ impl PlanContext<'_> {
         let models = supply.mig_models();
         let with = (assigned, preferred);
         let lives = (&self.horizons, &self.losses);
-        let classes = classes::group(&settled.open, with, &mut colocation, lives, options, &models);
+        let classes =
+            classes::group(&settled.open, with, &mut colocation, lives, (options, &self.crowds), &models);
         let admissions = offerings::Admissions::new(supply, &classes.signatures);
         let mut limits = limits::Limits::new(supply, self.snapshot, options);
+        let spot_mixes = spot_mix::of_pools(supply, self.snapshot);
         let hosts = || self.hosts();
         let inputs = solves::SolveInputs {
             supply,
@@ -213,6 +217,7 @@ impl PlanContext<'_> {
             horizons: &self.horizons,
             options,
             unlistable: &lessons.unlistable,
+            spot_mixes: &spot_mixes,
         };
         let lives = if self.horizons.is_known() {
             room_lives::collect(self.snapshot, rooms, &settled.placed, self.now)
@@ -225,7 +230,7 @@ impl PlanContext<'_> {
             colocation.to_mut().set_least(least);
         }
         outcome.unite(assigned);
-        Packed { colocation, classes, admissions, limits, outcome, floor }
+        Packed { colocation, classes, admissions, limits, spot_mixes, outcome, floor }
     }
 
     /// Creates claims for the new nodes.
@@ -245,6 +250,7 @@ impl PlanContext<'_> {
             classes: &packed.classes,
             colocation: &packed.colocation,
             limits: &packed.limits,
+            spot_mixes: &packed.spot_mixes,
             options: self.options,
             now: self.now,
         };
@@ -300,6 +306,7 @@ impl Packed<'_> {
             baselines: outcome.baselines,
             by_weight: outcome.by_weight,
             by_risk: outcome.by_risk,
+            by_spot_rules: outcome.by_spot_rules,
             in_steps: outcome.steps > 1,
             stopped_early: outcome.stopped_early,
             covered: outcome.covered,

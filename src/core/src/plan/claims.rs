@@ -8,7 +8,7 @@ use poolwright_catalog::{InstanceTypeName, OfferingId, RankedOffering, ResourceL
 
 use crate::model::Reclaims;
 use crate::model::plan::{LabelChoice, PlannedClaim};
-use crate::model::{ClaimName, OwnerKey, PodKey, PoolInWords, Snapshot};
+use crate::model::{ClaimName, CountOrPercent, OwnerKey, PodKey, Pool, PoolInWords, Snapshot, SpotRules};
 use crate::plan::PlanOptions;
 use crate::plan::listing::{Listed, in_words};
 use crate::plan::pack::classes::PodClasses;
@@ -19,6 +19,7 @@ use crate::rules::gpus::GpuForm;
 use crate::supply::interruption_risk::PodLoss;
 use crate::supply::limits::Limits;
 use crate::supply::offerings::{Admissions, Availability, PoolOffering, Supply};
+use crate::supply::spot_mix::{SpotMix, is_spot};
 use crate::supply::{flexibility, interruption_backoff, interruption_risk};
 
 /// Builds claims.
@@ -29,6 +30,8 @@ pub(crate) struct ClaimBuilder<'s, 'a> {
     pub classes: &'s PodClasses<'a>,
     pub colocation: &'s Colocation<'a>,
     pub limits: &'s Limits,
+    /// The nodes of each pool with rules on spot nodes, by index of the pool.
+    pub spot_mixes: &'s BTreeMap<usize, SpotMix>,
     pub options: &'s PlanOptions,
     /// Pods that lost their place on a node that still exists.
     pub displaced: BTreeSet<&'s PodKey>,
@@ -78,7 +81,8 @@ pub(crate) struct MadeClaims {
     pub refused: Vec<RefusedNode>,
 }
 
-/// A node that is not bought, because its claim would not leave the choice that `minValues` asks for.
+/// A node that is not bought, because its claim would not leave the choice that `minValues` asks for, or because too few on-demand
+/// nodes of its pool are left without such nodes.
 #[derive(Debug)]
 pub(crate) struct RefusedNode {
     pub pods: Vec<PodKey>,
@@ -104,7 +108,9 @@ impl ClaimBuilder<'_, '_> {
             flexibility::applies(self.supply.pools[node.pool].pool, self.id(node, &node.offer))
         };
         let mut in_turn: Vec<(usize, &NewNode<'_>)> = nodes.iter().enumerate().collect();
-        in_turn.sort_by_key(|(_, node)| !must_leave_choice(node));
+        // On-demand nodes come before the spot nodes that a floor allows only with them.
+        in_turn.sort_by_key(|(_, node)| (self.floor_of(node).is_some(), !must_leave_choice(node)));
+        let mut mixes = self.spot_mixes.clone();
         for (index, node) in in_turn {
             let key = (node.pool, node.offer.offering, node.form, &node.content);
             let is_within =
@@ -114,6 +120,11 @@ impl ClaimBuilder<'_, '_> {
                 None => self.order(node, &spare),
             };
             let pool = self.supply.pools[node.pool].pool;
+            let lacks = |floor| mixes.get(&node.pool).is_some_and(|mix| mix.lacks(floor) > 0);
+            let order = match self.floor_of(node).filter(|floor| lacks(*floor)) {
+                Some(floor) => Err(below_floor(pool, floor)),
+                None => order,
+            };
             let mut planned_pods: Vec<PodKey> = node.pods.iter().map(|pod| pod.key.clone()).collect();
             planned_pods.sort();
             let order = match order {
@@ -125,6 +136,9 @@ impl ClaimBuilder<'_, '_> {
                     continue;
                 }
             };
+            if let Some(mix) = mixes.get_mut(&node.pool) {
+                mix.add(self.id(node, &node.offer), 1);
+            }
             for (limit, more) in &order.more {
                 spare[*limit as usize] -= more;
             }
@@ -213,6 +227,9 @@ impl ClaimBuilder<'_, '_> {
         let mut second: Option<Second<'_>> = None;
         let mut avoided: Option<Avoided<'_>> = None;
         let mut riskier: Option<Riskier<'_>> = None;
+        // The solver left cheaper spot offerings their share.
+        let spreads = is_spot(planned_id) && self.supply.pools[node.pool].pool.spot.max_share.is_some();
+        let mut passes_over = false;
         for offer in &self.supply.pools[node.pool].offers {
             let counts = counted(offer);
             let same_kind = match (planned_counts, counts) {
@@ -226,6 +243,10 @@ impl ClaimBuilder<'_, '_> {
                 continue;
             }
             let id = self.id(node, offer);
+            if spreads && is_spot(id) && counts < planned_counts {
+                passes_over |= self.holds(node, offer, &requests);
+                continue;
+            }
             let is_reclaimed = matches!(offer.availability, Availability::Reclaimed(..));
             let better_second = counts.filter(|counted| {
                 id.instance_type != *planned_type
@@ -317,8 +338,12 @@ impl ClaimBuilder<'_, '_> {
         let riskier = riskier.filter(|riskier| chosen.price.is_some_and(|price| riskier.price <= price));
         let pool = self.supply.pools[node.pool].pool.in_words();
         let mut reasons = vec![holds(chosen, pods, &stated, pool)];
+        let spot_too =
+            || self.supply.pools[node.pool].offers.iter().any(|offer| is_spot(self.id(node, offer)));
+        let without_spot = self.stays_on_demand(node) && spot_too();
         // Other types are not compared for a node whose GPUs are shared or cut.
-        if let (Some(_), None, None, true) = (chosen.price, &second, &avoided, node.gpus.is_empty()) {
+        let compares = node.gpus.is_empty() && !without_spot && !passes_over;
+        if let (Some(_), None, None, true) = (chosen.price, &second, &avoided, compares) {
             reasons.push(format!("no other type of {pool} does"));
         }
         // Offerings at no higher price but with more interruptions are mentioned below.
@@ -334,6 +359,12 @@ impl ClaimBuilder<'_, '_> {
         reasons.extend(chosen.price.zip(riskier).map(|(price, one)| {
             interruption_risk::avoided(one.id, (one.price, one.risk), (price, risk(offers[0])))
         }));
+        if without_spot {
+            reasons.push("no spot node may take its place (spec.spot)".to_owned());
+        }
+        if passes_over {
+            reasons.push("cheaper spot offerings keep to their share (spec.spot.maxShare)".to_owned());
+        }
         if !choice.is_empty() {
             reasons.push(in_words(&choice));
         }
@@ -377,7 +408,21 @@ impl ClaimBuilder<'_, '_> {
         })
     }
 
+    /// Returns the floor of on-demand nodes that a spot node must not break; `None` for other nodes.
+    fn floor_of(&self, node: &NewNode<'_>) -> Option<CountOrPercent> {
+        let floor = self.supply.pools[node.pool].pool.spot.on_demand_floor?;
+        is_spot(self.id(node, &node.offer)).then_some(floor)
+    }
+
+    /// Returns whether no spot offering may stand in for the node, because rules on spot nodes count it as on demand.
+    fn stays_on_demand(&self, node: &NewNode<'_>) -> bool {
+        !self.supply.pools[node.pool].pool.spot.is_empty() && !is_spot(self.id(node, &node.offer))
+    }
+
     fn holds(&self, node: &NewNode<'_>, offer: &PoolOffering, requests: &ResourceList) -> bool {
+        if self.stays_on_demand(node) && is_spot(self.id(node, offer)) {
+            return false;
+        }
         // A GPU layout is valid for one instance type only.
         let type_of = |offer: &PoolOffering| &self.id(node, offer).instance_type;
         let same_gpus = node.gpus.is_empty() || type_of(offer) == type_of(&node.offer);
@@ -394,6 +439,15 @@ impl ClaimBuilder<'_, '_> {
                     )
             })
     }
+}
+
+fn below_floor(pool: &Pool, floor: CountOrPercent) -> String {
+    format!(
+        "pool `{}` must have at least {} on demand (spec.spot.onDemandFloor), and some of the on-demand nodes of this plan cannot be \
+         bought; see the pods planned for them",
+        pool.name,
+        SpotRules::floor_in_words(floor)
+    )
 }
 
 /// Gives names to claims.

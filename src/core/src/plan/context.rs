@@ -1,5 +1,7 @@
 //! The context of a plan: the inputs that all attempts share.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use crate::demand::volumes::Volumes;
@@ -30,6 +32,8 @@ pub(crate) struct PlanContext<'a> {
     pub rooms: rooms::Rooms<'a>,
     pub horizons: Horizons,
     pub losses: Losses,
+    /// By namespace: how many of its pods a new node must hold, if any node holds as many. Without an entry, one is enough.
+    pub crowds: BTreeMap<String, u64>,
 }
 
 impl<'a> PlanContext<'a> {
@@ -60,6 +64,7 @@ impl<'a> PlanContext<'a> {
             rooms,
             horizons,
             losses: Losses::new(snapshot, options),
+            crowds: BTreeMap::new(),
         };
         (context, supply)
     }

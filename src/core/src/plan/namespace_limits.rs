@@ -6,6 +6,8 @@
 //!
 //! The limits are on buying. Pods keep places of earlier plans, and the scheduler may bind held pods wherever there is room.
 
+mod fewer_nodes;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,8 +30,12 @@ use crate::supply::offerings::Supply;
 /// The number of rounds after which nothing more is bought for a namespace that is still beyond a limit.
 const ROUNDS: usize = 8;
 
-/// The time until the next plan while pods are held back. The end of other pods of the namespace makes no plan.
-const AGAIN: SignedDuration = SignedDuration::from_secs(30);
+/// The longest time until the next plan while pods are held back. The end of another pod of the namespace makes a plan at once, unless
+/// it comes while this plan is made.
+const AGAIN: SignedDuration = SignedDuration::from_secs(300);
+
+/// The pods that are held back.
+type Held = BTreeMap<PodKey, Excess>;
 
 /// The limits of each namespace with pods to plan for.
 type Ceilings<'a> = BTreeMap<&'a str, Vec<NamespaceCeiling>>;
@@ -79,21 +85,33 @@ impl<'a> PlanContext<'a> {
         if ceilings.is_empty() {
             return self.weigh(supply, stop);
         }
-        let mut held: BTreeMap<PodKey, Excess> = BTreeMap::new();
-        let beyond = self.beyond_at_once(&ceilings, successors);
-        self.hold(beyond, &mut held);
+        let mut held = Held::new();
+        let mut attempt = self.weigh_with_fewer_nodes(&ceilings, (successors, supply), &mut held, stop);
+        self.tell(&held, successors, &mut attempt.plan);
+        attempt
+    }
+
+    /// Makes a plan, and holds pods back until it is within the limits.
+    fn weigh_and_hold(
+        &mut self,
+        ceilings: &Ceilings<'_>,
+        (successors, supply): (&[Successor], &Supply<'_>),
+        held: &mut Held,
+        stop: &mut dyn StopSignal,
+    ) -> Attempt {
+        let beyond = self.beyond_at_once(ceilings, successors);
+        self.hold(beyond, held);
         // Later rounds need time, too.
         let mut attempt = self.weigh(supply, &mut FirstHalf(&mut *stop));
         for round in 1.. {
-            self.leave_out_dearer(&ceilings, successors, &mut attempt.plan);
-            let beyond = self.beyond_in(&ceilings, successors, &attempt.plan, round > ROUNDS);
+            self.leave_out_dearer(ceilings, successors, &mut attempt.plan);
+            let beyond = self.beyond_in(ceilings, successors, &attempt.plan, round > ROUNDS);
             if beyond.is_empty() || stop.is_abandoned() {
                 break;
             }
-            self.hold(beyond, &mut held);
+            self.hold(beyond, held);
             attempt = self.weigh(supply, stop);
         }
-        self.tell(&held, successors, &mut attempt.plan);
         attempt
     }
 
@@ -222,7 +240,10 @@ impl<'a> PlanContext<'a> {
     ) -> Vec<(PodKey, Excess)> {
         let mut beyond = Vec::new();
         for (namespace, ceilings) in ceilings {
-            let units = self.units(namespace, place);
+            let mut units = self.units(namespace, place);
+            if ceilings.iter().any(|ceiling| ceiling.kind == NamespaceLimit::Nodes) {
+                Unit::fuller_first(&mut units);
+            }
             for (unit, excess) in units.iter().zip(judge(namespace, ceilings, &units)) {
                 let Some(excess) = excess else { continue };
                 beyond.extend(unit.pods.iter().map(|pod| (pod.key.clone(), excess)));
@@ -252,7 +273,7 @@ impl<'a> PlanContext<'a> {
     }
 
     /// Holds pods back: no node is bought for them.
-    fn hold(&mut self, beyond: Vec<(PodKey, Excess)>, held: &mut BTreeMap<PodKey, Excess>) {
+    fn hold(&mut self, beyond: Vec<(PodKey, Excess)>, held: &mut Held) {
         if beyond.is_empty() {
             return;
         }
@@ -263,6 +284,10 @@ impl<'a> PlanContext<'a> {
             held.insert(pod, excess);
         }
         self.demand.pending.retain(|want| !held.contains_key(&want.pod.key));
+        self.renew_horizons();
+    }
+
+    fn renew_horizons(&mut self) {
         self.horizons = Horizons::new(self.snapshot, self.options, &self.demand.pending, self.now);
     }
 
@@ -291,7 +316,7 @@ impl<'a> PlanContext<'a> {
     }
 
     /// Tells of held pods what their namespaces use after the plan, and says when to plan again.
-    fn tell(&self, held: &BTreeMap<PodKey, Excess>, successors: &[Successor], plan: &mut Plan) {
+    fn tell(&self, held: &Held, successors: &[Successor], plan: &mut Plan) {
         if held.is_empty() {
             return;
         }

@@ -31,6 +31,7 @@ use crate::rules;
 use crate::supply::limits::Limits;
 use crate::supply::offerings::Supply;
 use crate::supply::rooms::Room;
+use crate::supply::spot_mix::{self, SpotMix};
 
 /// The number of recent pods that stand for the pods to come.
 const RECENT: usize = 200;
@@ -102,10 +103,13 @@ impl PlanContext<'_> {
             let unplaced = unplaced.iter().filter(|left| may_be_bound(left.reason));
             let unplaced = unplaced.filter_map(|left| Some(self.snapshot.pods.get(&left.pod)?.as_ref()));
             let safety = Safety { unsold, unplaced: unplaced.collect() };
+            let mixes = spot_mix::of_pools(supply, self.snapshot);
             let judged = rooms.iter().filter_map(|(room, life)| {
                 let name = room.claim()?;
                 let found = self.retirement(room, life, name, &newcomers)?;
-                let is_safe = !safety.needs(room) && !self.lacks_daemon(room);
+                let is_safe = !safety.needs(room)
+                    && !self.lacks_daemon(room)
+                    && !self.holds_floor(name, supply, &mixes);
                 is_safe.then(|| (name.clone(), found))
             });
             retirements.claims = judged.collect();
@@ -147,6 +151,20 @@ impl PlanContext<'_> {
         });
         // The one that loses most is the best reason.
         loses.max_by_key(|one| (one.here.0 - one.elsewhere.0.min(one.here.0), Reverse(one.newcomer.clone())))
+    }
+
+    /// Returns whether the pool of an on-demand node could have no more spot nodes without it. Newcomers would need such a node again.
+    fn holds_floor(&self, name: &ClaimName, supply: &Supply<'_>, mixes: &BTreeMap<usize, SpotMix>) -> bool {
+        if mixes.is_empty() {
+            return false;
+        }
+        let Some(claim) = self.snapshot.claims.get(name) else { return false };
+        let at = supply.pools.iter().position(|offered| offered.pool.name == claim.pool);
+        let floor = at.and_then(|at| supply.pools[at].pool.spot.on_demand_floor);
+        let mix = at.and_then(|at| mixes.get(&at));
+        let Some((floor, mix)) = floor.zip(mix) else { return false };
+        let without = SpotMix { on_demand: mix.on_demand.saturating_sub(1), ..mix.clone() };
+        !spot_mix::is_spot(&claim.current_offering().offering) && without.lacks(floor) > 0
     }
 
     /// Returns whether a DaemonSet has no pod on the node yet, and its pods cannot come while the node is closed.

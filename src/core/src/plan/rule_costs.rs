@@ -9,7 +9,7 @@ use poolwright_solver::{Proof, StopSignal};
 
 use crate::model::plan::{CostRule, Plan, RuleCost};
 use crate::model::relaxed::PreferencePolicy;
-use crate::model::{PlanOptions, Pool, Snapshot};
+use crate::model::{PlanOptions, Pool, Snapshot, SpotRules};
 use crate::plan::once::plan_once;
 
 /// Adds the cost of each rule by which the plan may cost more than another one. Rules that provably cost nothing are no longer in
@@ -28,6 +28,7 @@ pub(crate) fn tell(
         (CostRule::Weights, plan.by_weight),
         (CostRule::Preferences, plan.steered_pods > 0),
         (CostRule::Interruptions, plan.by_risk),
+        (CostRule::SpotRules, plan.by_spot_rules),
     ];
     let in_force: Vec<CostRule> = all.into_iter().filter(|(_, holds)| *holds).map(|(rule, _)| rule).collect();
     for rule in &in_force {
@@ -42,6 +43,7 @@ pub(crate) fn tell(
             // The bound without weights holds for plans with them too, and it is reached.
             CostRule::Weights if is_free => (plan.by_weight, plan.in_steps) = (false, false),
             CostRule::Interruptions if is_free => plan.by_risk = false,
+            CostRule::SpotRules if is_free => plan.by_spot_rules = false,
             _ => {}
         }
         if !is_free {
@@ -59,13 +61,8 @@ fn lacking<'s>(
     let mut snapshot = Cow::Borrowed(snapshot);
     let mut options = PlanOptions { baselines: false, keep_solves: false, ..options.clone() };
     match rule {
-        CostRule::Weights => {
-            let pools: Vec<Arc<Pool>> = snapshot.pools.values().cloned().collect();
-            for pool in pools {
-                let name = pool.name.clone();
-                snapshot.to_mut().pools.insert(name, Arc::new(Pool { weight: 0, ..Pool::clone(&pool) }));
-            }
-        }
+        CostRule::Weights => change_pools(&mut snapshot, |pool| pool.weight = 0),
+        CostRule::SpotRules => change_pools(&mut snapshot, |pool| pool.spot = SpotRules::default()),
         CostRule::Preferences => options.preferences = PreferencePolicy::Ignore,
         CostRule::Interruptions => {
             options.spot_risk = None;
@@ -75,11 +72,20 @@ fn lacking<'s>(
     (snapshot, options)
 }
 
+fn change_pools(snapshot: &mut Cow<'_, Snapshot>, change: impl Fn(&mut Pool)) {
+    let pools: Vec<Arc<Pool>> = snapshot.pools.values().cloned().collect();
+    for pool in pools {
+        let mut changed = Pool::clone(&pool);
+        change(&mut changed);
+        snapshot.to_mut().pools.insert(changed.name.clone(), Arc::new(changed));
+    }
+}
+
 /// Compares a plan with a plan that lacks a rule.
 fn compared(plan: &Plan, without: &Plan, rule: CostRule) -> RuleCost {
     let counted = |plan: &Plan| match rule {
         CostRule::Interruptions => plan.cost,
-        CostRule::Weights | CostRule::Preferences => plan.cost + plan.risk,
+        CostRule::Weights | CostRule::Preferences | CostRule::SpotRules => plan.cost + plan.risk,
     };
     let left = |plan: &Plan| plan.unplaced.iter().map(|left| left.pod.clone()).collect::<Vec<_>>();
     let is_comparable = without.refused.is_empty()

@@ -10,5 +10,6 @@ pub(crate) mod limits;
 pub(crate) mod namespace_use;
 pub(crate) mod offerings;
 pub(crate) mod rooms;
+pub(crate) mod spot_mix;
 pub(crate) mod unclaimed;
 pub(crate) mod wider;

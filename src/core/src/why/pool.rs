@@ -4,8 +4,9 @@ use poolwright_catalog::UsdPerHour;
 
 use crate::model::idle::{LONGEST, SHORTEST};
 use crate::model::plan::Plan;
-use crate::model::{BREAK_EVEN, PoolName, ScaleToZero, Snapshot};
+use crate::model::{BREAK_EVEN, PoolName, ScaleToZero, Snapshot, SpotRules};
 use crate::rules::format;
+use crate::supply::spot_mix::SpotMix;
 use crate::supply::unclaimed;
 use crate::why::claim::price;
 use poolwright_terms::keys::DO_NOT_DISRUPT_ANNOTATION;
@@ -29,6 +30,30 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
     for (key, least) in &pool.min_values {
         lines.push(format!(
             "Its minValues asks that each launch leaves the cloud a choice among at least {least} values of `{key}`."
+        ));
+    }
+    let mix = SpotMix::of(snapshot, name);
+    if let Some(floor) = pool.spot.on_demand_floor {
+        let (spot, all) = (mix.all_spot(), mix.all_spot() + mix.on_demand);
+        lines.push(format!(
+            "Its onDemandFloor asks for at least {} on demand; of {} that {} now, {spot} {} spot.",
+            SpotRules::floor_in_words(floor),
+            format::count(usize::try_from(all).unwrap_or(usize::MAX), "node"),
+            if all == 1 { "stays" } else { "stay" },
+            if spot == 1 { "is" } else { "are" },
+        ));
+    }
+    if let Some(most) = pool.spot.max_share {
+        let largest = mix.spot.iter().max_by_key(|(_, nodes)| **nodes);
+        let now = largest.map_or_else(String::new, |(offering, nodes)| {
+            format!(
+                "; now {nodes} of {} {} {offering}",
+                mix.all_spot(),
+                if *nodes == 1 { "is" } else { "are" }
+            )
+        });
+        lines.push(format!(
+            "Its maxShare allows at most {most} % of its spot nodes of one instance type and zone{now}."
         ));
     }
     let claims: Vec<_> = snapshot.claims.values().filter(|claim| claim.pool == *name).collect();

@@ -61,16 +61,6 @@ fn retire() -> Action {
     Action::Drain { claim: ClaimName("c".into()), uid: Uid("uid-c".into()) }
 }
 
-/// Returns the pods that are evicted, and the pods that are deleted, with their grace period in seconds.
-fn asked(snapshot: &Snapshot, seconds: i64) -> Vec<(String, Option<i64>)> {
-    let of = |action| match action {
-        Action::Evict { pod, .. } => Some((pod.name, None)),
-        Action::EndPod { pod, grace, .. } => Some((pod.name, Some(grace.as_secs()))),
-        _ => None,
-    };
-    decide(snapshot, at(seconds)).actions.into_iter().filter_map(of).collect()
-}
-
 fn terminates(snapshot: &Snapshot, seconds: i64) -> Option<bool> {
     decide(snapshot, at(seconds)).actions.iter().find_map(|action| match action {
         Action::Terminate { forced, .. } => Some(*forced),

@@ -112,6 +112,7 @@ pub fn pool(name: &str) -> Pool {
         node_class: node_class(),
         weight: 0,
         limits: PoolLimits::default(),
+        spot: SpotRules::default(),
         allow_unknown_price: BTreeSet::new(),
         scale_to_zero: ScaleToZero::After(SignedDuration::from_secs(300)),
         replicas: None,
@@ -382,6 +383,16 @@ pub fn claimed_node() -> Node {
 /// Makes lifecycle decisions with new nodes reserved for their pods.
 pub fn decide(snapshot: &Snapshot, now: Timestamp) -> Decision {
     lifecycle::decide(snapshot, now, PlacementMode::Reserve)
+}
+
+/// Returns the pods that are evicted, and the pods that are deleted, with their grace period in seconds.
+pub fn asked(snapshot: &Snapshot, seconds: i64) -> Vec<(String, Option<i64>)> {
+    let of = |action| match action {
+        Action::Evict { pod, .. } => Some((pod.name, None)),
+        Action::EndPod { pod, grace, .. } => Some((pod.name, Some(grace.as_secs()))),
+        _ => None,
+    };
+    decide(snapshot, at(seconds)).actions.into_iter().filter_map(of).collect()
 }
 
 /// Returns the names of the pods that new nodes are bought for.

@@ -48,6 +48,7 @@ mod retire;
 mod setbacks;
 mod sharing;
 mod speed;
+mod spot_rules;
 mod sticky;
 mod termination;
 mod topology;

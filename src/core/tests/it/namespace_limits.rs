@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{Catalogue, RankedOffering, UsdPerHour};
 use poolwright_core::index::{Change, ClusterIndex};
-use poolwright_core::plan::{MovedTo, Plan, PlanOptions, UnplacedReason, plan};
+use poolwright_core::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, UnplacedReason, plan};
 use poolwright_core::why::events::of_plan;
 use poolwright_core::*;
 use poolwright_solver::{NeverStop, Options};
@@ -73,7 +73,7 @@ fn a_namespace_gets_the_gpus_of_its_limit_for_its_oldest_pods_and_others_get_all
         )
     );
     assert_eq!(plan.pools[&pool("gpu").name].limit_reached, None, "no limit of the pool is reached");
-    assert_eq!(plan.again_at, Some(at(40)));
+    assert_eq!(plan.again_at, Some(at(310)));
     let is_told = |action: &Action| {
         matches!(action, Action::RecordEvent(event)
             if event.reason == Reason::NamespaceLimitReached && event.kind == EventType::Warning)
@@ -92,8 +92,8 @@ fn more_important_pods_come_before_older_ones() {
 #[test]
 fn limits_on_nodes_and_on_money_hold_too() {
     let snapshot = with(cluster(aws(), [pool("gpu")]), gpu_pods("ml", 5));
-    let nodes = planned(&limited(snapshot.clone(), "ml", NODES, "2"));
-    assert_eq!((nodes.claims.len(), nodes.unplaced.len()), (2, 3));
+    let nodes = planned(&limited(snapshot.clone(), "ml", NODES, "1"));
+    assert_eq!((nodes.claims.len(), nodes.unplaced.len()), (1, 1), "the largest node holds four pods");
     // The alternatives at $1.10 would be beyond the limit, so they are left out.
     let money = planned(&limited(snapshot.clone(), "ml", MONEY, "2.012"));
     assert_eq!((money.claims.len(), money.cost), (2, usd("2.012")));
@@ -112,6 +112,58 @@ fn limits_on_nodes_and_on_money_hold_too() {
         "limit usdPerHour = 1.00 of namespace `ml` is below the 1.006 that it would take in the best plan found; raise \
          poolwright.dev/limit-usd-per-hour of the Namespace"
     );
+}
+
+#[test]
+fn a_limit_on_nodes_buys_larger_nodes_for_the_pods_that_it_would_leave_out_and_for_no_others() {
+    let sold = catalogue(vec![
+        Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.006")]),
+        Kind("g5.12xlarge", capacity(48, 192, 4), Some("a10g"), &[("a", "5.672")]),
+        Kind("g5.48xlarge", capacity(192, 768, 8), Some("a10g"), &[("a", "16.288")]),
+    ]);
+    let pods = gpu_pods("ml", 8).into_iter().chain(gpu_pods("web", 2));
+    let snapshot = with(cluster(sold, [pool("gpu")]), pods);
+    assert_eq!(planned(&snapshot).claims.len(), 10, "ten small nodes are the cheapest");
+    let bought = |most: &str| {
+        let plan = planned(&limited(snapshot.clone(), "ml", NODES, most));
+        assert_eq!((bought_for(&plan, "web").len(), plan.unplaced.len()), (2, 0), "{most} nodes");
+        let of = |namespace: &str| {
+            let theirs =
+                |claim: &&PlannedClaim| claim.planned_pods.iter().any(|pod| pod.namespace() == namespace);
+            let kinds = plan
+                .claims
+                .iter()
+                .filter(theirs)
+                .map(|claim| claim.offerings[0].offering.instance_type.to_string());
+            kinds.collect::<Vec<String>>()
+        };
+        assert_eq!(of("web"), ["g5.xlarge", "g5.xlarge"], "others buy as before");
+        assert!(plan.bound <= plan.cost);
+        of("ml")
+    };
+    assert_eq!(bought("1"), ["g5.48xlarge"]);
+    assert_eq!(bought("2"), ["g5.12xlarge", "g5.12xlarge"]);
+    assert_eq!(bought("8").len(), 8, "a limit that leaves out no pod changes nothing");
+}
+
+#[test]
+fn the_end_of_a_pod_makes_a_plan_if_the_limit_of_its_namespace_holds_others_back() {
+    let running = |namespace: &str| bound(of(namespace, "old", 0, pod("", requests(1, 1, 1))), "n");
+    let ended = |namespace: &str| Pod { phase: PodPhase::Finished, ..running(namespace) };
+    let plan = planned(&limited(with(cluster(aws(), [pool("gpu")]), gpu_pods("ml", 2)), "ml", GPUS, "1"));
+    assert_eq!(plan.unplaced.len(), 1);
+    let mut index = ClusterIndex::new();
+    for pod in gpu_pods("ml", 2).into_iter().chain([running("ml"), running("web")]) {
+        index.apply_pod(pod);
+    }
+    index.set_held_namespaces(&plan);
+    assert_eq!(index.apply_pod(ended("web")), Change::Life);
+    assert_eq!(index.apply_pod(ended("ml")), Change::Room);
+    assert_eq!(index.delete_pod(&ObjectKey::new("ml", "old")), Change::Life, "its place is free already");
+    assert_eq!(index.delete_pod(&ObjectKey::new("ml", "p1")), Change::Life, "a held pod has no place");
+    index.apply_pod(running("ml"));
+    index.set_held_namespaces(&Plan::default());
+    assert_eq!(index.delete_pod(&ObjectKey::new("ml", "old")), Change::Life, "nobody waits");
 }
 
 #[test]

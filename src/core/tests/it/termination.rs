@@ -82,16 +82,6 @@ fn protected(name: &str, until: Option<jiff::Timestamp>) -> Pod {
     Pod { ending: Ending { protection, grace: SignedDuration::from_secs(90) }, ..work(name) }
 }
 
-/// Returns the pods that are evicted, and the pods that are deleted, with their grace period in seconds.
-fn asked(snapshot: &Snapshot, seconds: i64) -> Vec<(String, Option<i64>)> {
-    let of = |action| match action {
-        Action::Evict { pod, .. } => Some((pod.name, None)),
-        Action::EndPod { pod, grace, .. } => Some((pod.name, Some(grace.as_secs()))),
-        _ => None,
-    };
-    decide(snapshot, at(seconds)).actions.into_iter().filter_map(of).collect()
-}
-
 fn evicted(names: &[&str]) -> Vec<(String, Option<i64>)> {
     names.iter().map(|name| ((*name).to_owned(), None)).collect()
 }

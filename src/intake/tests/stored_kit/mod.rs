@@ -1,4 +1,5 @@
-//! Objects as an API server prints them, for tests of manifests.
+//! Objects as they are written and as an API server prints them, for tests of manifests.
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use poolwright_intake::Manifest;
 use poolwright_intake::manifest::parse;
@@ -7,9 +8,18 @@ use poolwright_intake::manifest::parse;
 pub const TEMPLATE: &str =
     "template: {spec: {containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}}}]}}";
 
+/// The template of a Job that an API server takes.
+pub const JOB: &str = "template: {spec: {restartPolicy: Never, containers: [{name: a}]}}";
+
 /// Reads a manifest without problems.
 pub fn read(text: &str) -> Manifest {
     parse("train.yaml", text).unwrap_or_else(|errors| panic!("{errors:#?}"))
+}
+
+/// Returns the problems of a manifest.
+pub fn errors(text: &str) -> Vec<String> {
+    let errors = parse("train.yaml", text).expect_err("the manifest has problems");
+    errors.iter().map(ToString::to_string).collect()
 }
 
 /// Returns the names of all pods, in the order of the file.

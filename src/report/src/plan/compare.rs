@@ -28,6 +28,8 @@ pub enum Under {
     Weights,
     /// Interruptions count besides the price.
     Interruptions,
+    /// Pools keep their rules on spot nodes.
+    SpotRules,
 }
 
 /// A simpler way to buy, compared with the plan.
@@ -52,6 +54,8 @@ pub enum WhyCheaper {
     Interruptions(UsdPerHour),
     /// Its nodes may leave the cloud less choice than `minValues` of a pool asks for.
     MinValues,
+    /// Its nodes may break a rule of a pool on spot nodes.
+    SpotRules,
     /// A limit made the plan choose in steps.
     Steps,
     /// The search ended before the best plan.
@@ -71,6 +75,7 @@ impl Document {
             (Under::Places, self.pinned_pods > 0),
             (Under::Weights, lists(CostRule::Weights)),
             (Under::Interruptions, lists(CostRule::Interruptions)),
+            (Under::SpotRules, lists(CostRule::SpotRules)),
         ];
         all.into_iter().filter(|(_, holds)| *holds).map(|(under, _)| under).collect()
     }
@@ -120,6 +125,8 @@ impl Document {
         }
         if other.ignores_min_values {
             WhyCheaper::MinValues
+        } else if other.ignores_spot_rules {
+            WhyCheaper::SpotRules
         } else if self.in_steps {
             WhyCheaper::Steps
         } else if matches!(self.verdict(), Verdict::Within(_)) {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_core::plan::{PlanOptions, PreferencePolicy, plan};
-use poolwright_core::{DaemonSet, Pod, PodKey, PodSpec, Pool, PoolLimits, Snapshot};
+use poolwright_core::{DaemonSet, Pod, PodKey, PodSpec, Pool, PoolLimits, Snapshot, SpotRules};
 use poolwright_solver::{NeverStop, Options, Problem, StopSignal, Warm, solve_from};
 use poolwright_terms::NodeClassRef;
 
@@ -225,8 +225,10 @@ pub(super) fn question_of<'a>(
     for pool in pools {
         let sold = sold.get(&pool.node_class)?;
         snapshot.catalogues.insert(pool.node_class.clone(), Ok(sold.clone()));
-        // The bound ignores the weights and limits of pools, because they could only raise the cost.
-        let pool = Pool { weight: 1, limits: PoolLimits::default(), ..pool.clone() };
+        // The bound ignores the weights, limits and spot rules of pools, because they could only raise the cost. Shares of nodes at
+        // one time are no shares of all nodes over time.
+        let (limits, spot) = (PoolLimits::default(), SpotRules::default());
+        let pool = Pool { weight: 1, limits, spot, ..pool.clone() };
         snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
     }
     let options = PlanOptions {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use poolwright_solver::Problem;
 
-use crate::common;
 use crate::common::random_problem::{self, Random, Shape, rule};
+use crate::common::{self, fixture, openb, trace, types};
 
 /// Problems that are measured together.
 pub struct Case {
@@ -127,22 +127,6 @@ fn random(seed: u64, count: usize, shape: &Shape) -> Vec<Problem> {
     };
     let seeds = seed * 1_000_000..(seed + 1) * 1_000_000;
     seeds.map(|seed| random_problem::problem(seed, shape)).filter(wanted).take(count).collect()
-}
-
-fn fixture(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(path)
-}
-
-fn trace(name: &str) -> PathBuf {
-    fixture(&format!("traces/openb_pod_list_{name}.csv"))
-}
-
-fn types() -> PathBuf {
-    fixture("catalogue/solver-bench-79-types.csv")
-}
-
-fn openb(name: &str, most: usize) -> Problem {
-    common::problem(&trace(name), &types(), most)
 }
 
 /// Returns the problem with only the pods of the `most` largest classes.

@@ -9,7 +9,7 @@ use poolwright_solver::{
 
 use crate::arrivals;
 use crate::clock::Clock;
-use crate::common;
+use crate::common::{self, fixture, trace, types};
 use crate::report::Row;
 
 /// A case to measure.
@@ -158,21 +158,8 @@ pub fn all() -> Vec<Case> {
     ]
 }
 
-/// Returns the path of a fixture.
-fn fixture(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(path)
-}
-
-fn trace(name: &str) -> PathBuf {
-    fixture(&format!("traces/openb_pod_list_{name}.csv"))
-}
-
-fn types() -> PathBuf {
-    fixture("catalogue/solver-bench-79-types.csv")
-}
-
 pub fn openb(name: &str) -> Problem {
-    common::problem(&trace(name), &types(), usize::MAX)
+    common::openb(name, usize::MAX)
 }
 
 fn wide() -> Problem {

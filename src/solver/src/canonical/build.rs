@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::admission::Admission;
+use super::conflicts::Conflicts;
 use super::content::Content;
 use super::groups::{Groups, Key};
 use super::meetings::Meetings;
 use super::rows::Rows;
-use super::sets::{Parties, Sets};
+use super::sets::{Numbered, Sets};
 use super::{Alternative, Bin, Class, Flexible, Model, Origin, Rules, UNLIMITED, fit_count, fits};
 use crate::bits::BitSet;
 use crate::choice::Choice;
@@ -49,45 +50,6 @@ pub(crate) fn penalty(problem: &Problem, class: usize, candidate: u32) -> u64 {
     let disliked = class.preferences.binary_search_by_key(&candidate, |(index, _)| *index);
     let disliked = disliked.map_or(0, |at| class.preferences[at].1.micros());
     risk(class.loss_on(candidate), offer.interruptions).micros().saturating_add(disliked)
-}
-
-/// Returns the conflicting classes of each of the problem's classes, ascending. A class with host ports conflicts with itself.
-pub(crate) fn all_conflicts(problem: &Problem) -> Vec<Vec<u32>> {
-    let mut sets: Vec<Vec<u32>> = vec![Vec::new(); problem.classes.len()];
-    for (i, j) in &problem.conflicts {
-        sets[*i as usize].push(*j);
-        sets[*j as usize].push(*i);
-    }
-    let mut by_port: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for (index, class) in problem.classes.iter().enumerate() {
-        for port in &class.ports {
-            by_port.entry(*port).or_default().push(index as u32);
-        }
-    }
-    for (index, class) in problem.classes.iter().enumerate() {
-        for port in &class.ports {
-            sets[index].extend(by_port.get(port).into_iter().flatten());
-        }
-    }
-    for set in &mut sets {
-        set.sort_unstable();
-        set.dedup();
-    }
-    sets
-}
-
-/// Returns the conflicting classes with pods to place of each of the problem's classes, as [`all_conflicts`] does. A single pod
-/// whose host ports no other pod has conflicts with none, so that thousands of such pods can be merged.
-pub(crate) fn conflicts(problem: &Problem) -> Vec<Vec<u32>> {
-    let count = |class: u32| problem.classes[class as usize].count;
-    let mut sets = all_conflicts(problem);
-    for (class, set) in (0..).zip(&mut sets) {
-        set.retain(|other| count(*other) > 0);
-        if *set == [class] && count(class) == 1 {
-            set.clear();
-        }
-    }
-    sets
 }
 
 /// The intermediate state between a problem and its model.
@@ -302,23 +264,21 @@ impl Model {
         let build = Build::new(problem);
         let admission = Admission::new(&build);
         let (mut bins, admits) = build.bins(&admission, stages.has(SearchStage::Dominance));
-        let (mut classes, choices, homeless) = build.classes(&admission, &bins, &admits);
-        let lists: Vec<&[u32]> = classes.iter().map(|class| class.conflicts.as_slice()).collect();
-        let parties = Parties::new(&lists);
-        for (class, party) in classes.iter_mut().zip(parties.of) {
-            class.party = party;
-        }
+        let (classes, apart, choices, homeless) = build.classes(&admission, &bins, &admits);
         for (index, class) in classes.iter().enumerate() {
             for &bin in &class.bins {
                 bins[bin as usize].classes.push(index as u32);
             }
         }
         for bin in &mut bins {
-            bin.rules.conflicts = bin.classes.iter().any(|class| {
-                classes[*class as usize]
-                    .conflicts
-                    .iter()
-                    .any(|other| bin.classes.binary_search(other).is_ok())
+            let mut parties: BTreeMap<u32, usize> = BTreeMap::new();
+            for class in &bin.classes {
+                *parties.entry(classes[*class as usize].party).or_default() += 1;
+            }
+            // Conflicts within one class are in `per_node`.
+            bin.rules.conflicts = parties.iter().any(|(party, count)| {
+                let mut others = apart[*party as usize].iter();
+                others.any(|other| if other == party { *count > 1 } else { parties.contains_key(other) })
             });
             if let Origin::Candidate(candidate) = bin.origin {
                 let penalties: Vec<u64> = bin
@@ -336,7 +296,7 @@ impl Model {
             packed: build.dims.iter().map(|_| false).chain(build.gpu_rows.packed()).collect(),
             uniform: build.rooms.iter().flatten().flatten().all(Room::is_uniform),
             classes,
-            apart: parties.apart,
+            apart,
             bins,
             limits: build.rows.limits,
             rows: build.rows.kinds,
@@ -445,14 +405,14 @@ impl Build<'_> {
         (bins, admits)
     }
 
-    /// Returns the merged classes, the choices, and the classes that no bin holds.
+    /// Returns the merged classes, the parties that keep apart, the choices, and the classes that no bin holds.
     fn classes(
         &self,
         admission: &Admission,
         bins: &[Bin],
         admits: &[BitSet],
-    ) -> (Vec<Class>, Vec<Choice>, Homeless) {
-        let conflicts = conflicts(self.problem);
+    ) -> (Vec<Class>, Vec<Vec<u32>>, Vec<Choice>, Homeless) {
+        let conflicts = Conflicts::of_waiting(self.problem);
         let homes: Vec<Vec<u32>> = (0..self.wanted.len())
             .map(|at| (0..bins.len()).filter(|&bin| admits[bin].contains(at)).map(|bin| bin as u32).collect())
             .collect();
@@ -502,18 +462,17 @@ impl Build<'_> {
                 value: class.value,
                 group: self.groups.key(position),
                 ceiling: ceiling.map(|ceiling| (ceiling, index)),
-                conflicts: sets.number(&conflicts[index]),
+                conflicts: conflicts.number(index),
                 penalties,
                 alternatives: self.alternatives(index),
                 gpu: class.gpu,
             };
             merged.entry(kind).or_default().push((index as u32, u64::from(class.count)));
         }
-        let mut classes: Vec<(Keyed, &[u32])> = merged
+        let mut classes: Vec<(Keyed, u32)> = merged
             .into_iter()
             .map(|(kind, members)| {
-                let conflicts = sets.of(kind.conflicts);
-                let alone = conflicts.binary_search(&members[0].0).is_ok();
+                let alone = conflicts.is_alone(members[0].0);
                 let class = Class {
                     requests: kind.requests,
                     demand: members.iter().map(|(_, count)| count).sum(),
@@ -522,47 +481,54 @@ impl Build<'_> {
                     value: kind.value,
                     members,
                     bins: sets.of(kind.homes).to_vec(),
-                    conflicts: Vec::new(),
                     alternatives: kind.alternatives,
                     gpu: kind.gpu,
                     ..Class::default()
                 };
-                ((class, kind.group), conflicts)
+                ((class, kind.group), kind.conflicts)
             })
             .collect();
         // Keep the classes of one divided class together, in the order of the values.
         classes.sort_by_key(|((class, key), _)| (class.members[0].0, key.map(|key| key.2)));
-        let mut place: Vec<Vec<u32>> = vec![Vec::new(); self.problem.classes.len()];
-        for (index, ((class, _), _)) in classes.iter().enumerate() {
-            for (member, _) in &class.members {
-                place[*member as usize].push(index as u32);
-            }
-        }
-        let meetings = Meetings::new(classes.iter().map(|((class, _), _)| class.bins.as_slice()), bins.len());
-        let pairs: Vec<Vec<u32>> = classes
-            .iter()
-            .enumerate()
-            .map(|(index, (_, conflicts))| {
-                // Classes without a common bin never meet.
-                let mut others: Vec<u32> = conflicts
-                    .iter()
-                    .flat_map(|other| place[*other as usize].iter().copied())
-                    .filter(|other| *other != index as u32 && meetings.meet(index, *other as usize))
-                    .collect();
-                others.sort_unstable();
-                others.dedup();
-                others
-            })
-            .collect();
-        let mut classes: Vec<(Class, Option<Key>)> = classes
-            .into_iter()
-            .zip(pairs)
-            .enumerate()
-            .map(|(index, (((class, key), _), conflicts))| {
-                (Class { conflicts, owner: index as u32, ..class }, key)
+        let merged = self.merged_conflicts(&conflicts, &classes, bins.len());
+        let parties = merged.parties();
+        let mut classes: Vec<(Class, Option<Key>)> = (0..)
+            .zip(classes)
+            .map(|(owner, ((class, key), _))| {
+                let (keeps_apart, party) = (merged.has_others(owner), parties.of[owner as usize]);
+                (Class { owner, keeps_apart, party, ..class }, key)
             })
             .collect();
         let choices = self.groups.choices(&mut classes);
-        (classes.into_iter().map(|(class, _)| class).collect(), choices, homeless)
+        (classes.into_iter().map(|(class, _)| class).collect(), parties.apart, choices, homeless)
+    }
+
+    /// Returns the conflicts of the merged classes, given with the numbers of their sets of conflicts.
+    fn merged_conflicts(&self, of_problem: &Conflicts, classes: &[(Keyed, u32)], bins: usize) -> Conflicts {
+        let mut place: Vec<Vec<u32>> = vec![Vec::new(); self.problem.classes.len()];
+        for (index, ((class, _), _)) in (0..).zip(classes) {
+            for (member, _) in &class.members {
+                place[*member as usize].push(index);
+            }
+        }
+        let meetings = Meetings::new(classes.iter().map(|((class, _), _)| class.bins.as_slice()), bins);
+        let mut sets = Numbered::default();
+        // Classes with the same conflicts and the same bins have the same set.
+        let mut known: BTreeMap<(u32, usize), u32> = BTreeMap::new();
+        let numbers = classes.iter().enumerate().map(|(index, (_, conflicts))| {
+            *known.entry((*conflicts, meetings.set(index))).or_insert_with(|| {
+                // Classes without a common bin never meet.
+                let others = of_problem.set(*conflicts).iter();
+                let mut others: Vec<u32> = others
+                    .flat_map(|other| place[*other as usize].iter().copied())
+                    .filter(|other| meetings.meet(index, *other as usize))
+                    .collect();
+                others.sort_unstable();
+                others.dedup();
+                sets.number(others)
+            })
+        });
+        let numbers = numbers.collect();
+        Conflicts::new(numbers, sets)
     }
 }

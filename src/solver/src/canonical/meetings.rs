@@ -38,6 +38,11 @@ impl Meetings {
         Self { sets, common }
     }
 
+    /// Returns the number of a class's set of bins.
+    pub fn set(&self, class: usize) -> usize {
+        self.sets[class]
+    }
+
     /// Returns whether two classes have a common bin.
     pub fn meet(&self, one: usize, other: usize) -> bool {
         self.common[self.sets[one]].contains(self.sets[other])

@@ -16,6 +16,7 @@
 
 mod admission;
 mod build;
+mod conflicts;
 mod content;
 mod flexible;
 mod groups;
@@ -33,7 +34,7 @@ use crate::solution::UnplacedReason;
 use crate::stages::Stages;
 use crate::units::UNITS;
 
-pub(crate) use build::{all_conflicts, conflicts};
+pub(crate) use conflicts::Conflicts;
 pub(crate) use content::Content;
 pub(crate) use flexible::{Alternative, Flexible};
 pub(crate) use pattern::Pattern;
@@ -64,9 +65,8 @@ pub(crate) struct Class {
     pub members: Vec<(u32, u64)>,
     /// Bins that hold at least one such pod, ascending.
     pub bins: Vec<u32>,
-    /// Classes whose pods may not share a node with one of these, ascending. Pods that exclude each other from a node
-    /// have `per_node` 1 instead.
-    pub conflicts: Vec<u32>,
+    /// Whether another class may not share a node with it. Pods that exclude each other from a node have `per_node` 1 instead.
+    pub keeps_apart: bool,
     /// The party: classes with the same conflicts. Index into [`Model::apart`].
     pub party: u32,
     /// The [`Model::alternatives`] that hold such a pod, as ascending indices.
@@ -144,7 +144,7 @@ pub(crate) struct Model {
     /// The merged classes that fit some bin.
     pub classes: Vec<Class>,
     /// By party: the parties whose classes may not share a node with one of its own, ascending. It contains itself where
-    /// two of its classes conflict; conflicts within one class are in `per_node`.
+    /// two of its classes conflict, or its only class with itself; conflicts within one class are in `per_node`, too.
     pub apart: Vec<Vec<u32>>,
     /// Existing bins first, then those to buy: candidates in the problem's order, each followed by its twin.
     pub bins: Vec<Bin>,
@@ -212,7 +212,7 @@ impl Bin {
 impl Class {
     /// Returns whether such a pod can replace a larger one regardless of the other pods on the node.
     pub fn is_plain(&self) -> bool {
-        self.per_node == u32::MAX && self.conflicts.is_empty()
+        self.per_node == u32::MAX && !self.keeps_apart
     }
 }
 

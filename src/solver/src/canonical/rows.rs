@@ -86,8 +86,8 @@ impl Rows {
             commitments: Vec::new(),
         };
         for (index, share) in problem.node_shares.iter().enumerate() {
-            // part <= permille/1000 x of, in thousandths. Rounding up a fraction of a node adds 999.
-            let row = made.row(Row::Share(index as u32), if share.round_up { 999 } else { 0 });
+            // part <= permille/1000 x of, in thousandths of a node. Running nodes and rounding are on the other side.
+            let row = made.row(Row::Share(index as u32), share.spare());
             let permille = i128::from(share.at_most_permille);
             for candidate in &share.of {
                 let part = share.part.binary_search(candidate).is_ok();

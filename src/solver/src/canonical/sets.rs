@@ -27,55 +27,77 @@ impl<'a> Sets<'a> {
     }
 }
 
+/// Numbered sets that it owns: equal sets get equal numbers.
+#[derive(Default)]
+pub(super) struct Numbered(BTreeMap<Vec<u32>, u32>);
+
+impl Numbered {
+    /// Returns the number of an ascending set.
+    pub fn number(&mut self, set: Vec<u32>) -> u32 {
+        let next = self.0.len() as u32;
+        *self.0.entry(set).or_insert(next)
+    }
+
+    /// Returns the sets by their numbers.
+    pub fn into_sets(self) -> Vec<Vec<u32>> {
+        let mut sets = vec![Vec::new(); self.0.len()];
+        for (set, number) in self.0 {
+            sets[number as usize] = set;
+        }
+        sets
+    }
+}
+
 /// Groups of classes with the same conflicts.
 pub(crate) struct Parties {
     /// The party of each class.
     pub of: Vec<u32>,
     /// By party: the parties whose classes may not share a node with one of its own, ascending. It contains itself where
-    /// its classes conflict with each other.
+    /// its classes conflict with each other or with themselves.
     pub apart: Vec<Vec<u32>>,
 }
 
 impl Parties {
-    /// Builds the parties from the ascending conflicts of each class. They say nothing about a class and itself.
+    /// Builds the parties from the number of each class's set of conflicts, and the sets, which ascend and are symmetric. A class
+    /// may be in its own set.
     ///
     /// Classes belong to one party when they have the same conflicts, apart from themselves: either all pairs of them
     /// conflict or none.
-    pub fn new(conflicts: &[&[u32]]) -> Self {
-        let with_itself: Vec<Vec<u32>> = (0..)
-            .zip(conflicts)
-            .map(|(index, conflicts)| {
-                let mut set = conflicts.to_vec();
-                if let (false, Err(at)) = (set.is_empty(), set.binary_search(&index)) {
-                    set.insert(at, index);
+    pub fn new(numbers: &[u32], sets: &[Vec<u32>]) -> Self {
+        let mut known = Numbered::default();
+        // By set: the number of the set itself, for classes that are in their own set.
+        let mut own: Vec<Option<u32>> = vec![None; sets.len()];
+        let closed: Vec<u32> = (0..)
+            .zip(numbers)
+            .map(|(class, number)| {
+                let set = &sets[*number as usize];
+                match set.binary_search(&class) {
+                    Err(at) if !set.is_empty() => {
+                        let mut set = set.clone();
+                        set.insert(at, class);
+                        known.number(set)
+                    }
+                    _ => *own[*number as usize].get_or_insert_with(|| known.number(set.clone())),
                 }
-                set
             })
             .collect();
-        let mut sets = Sets::default();
-        let closed: Vec<u32> = with_itself.iter().map(|set| sets.number(set)).collect();
-        let mut sharing = vec![0u32; sets.all.len()];
+        let mut sharing: BTreeMap<u32, u32> = BTreeMap::new();
         for number in &closed {
-            sharing[*number as usize] += 1;
+            *sharing.entry(*number).or_default() += 1;
         }
-        let mut open = Sets::default();
-        // By party: one of its classes.
-        let mut known: BTreeMap<(bool, u32), (u32, usize)> = BTreeMap::new();
-        let mut of = Vec::with_capacity(conflicts.len());
-        for (index, conflicts) in conflicts.iter().enumerate() {
-            let closed = closed[index];
-            let key = if sharing[closed as usize] > 1 && !conflicts.is_empty() {
-                (true, closed)
-            } else {
-                (false, open.number(conflicts))
-            };
-            let next = known.len() as u32;
-            of.push(known.entry(key).or_insert((next, index)).0);
+        // By party: its set.
+        let mut parties: BTreeMap<(bool, u32), (u32, u32)> = BTreeMap::new();
+        let mut of = Vec::with_capacity(numbers.len());
+        for (number, closed) in numbers.iter().zip(closed) {
+            let is_closed = sharing[&closed] > 1 && !sets[*number as usize].is_empty();
+            let key = if is_closed { (true, closed) } else { (false, *number) };
+            let next = parties.len() as u32;
+            of.push(parties.entry(key).or_insert((next, *number)).0);
         }
-        let mut apart = vec![Vec::new(); known.len()];
-        for (party, index) in known.values() {
+        let mut apart = vec![Vec::new(); parties.len()];
+        for (party, number) in parties.values() {
             let set = &mut apart[*party as usize];
-            set.extend(conflicts[*index].iter().map(|other| of[*other as usize]));
+            set.extend(sets[*number as usize].iter().map(|other| of[*other as usize]));
             set.sort_unstable();
             set.dedup();
         }
@@ -105,8 +127,9 @@ mod tests {
                 set.sort_unstable();
                 set.dedup();
             }
-            let lists: Vec<&[u32]> = conflicts.iter().map(Vec::as_slice).collect();
-            let parties = Parties::new(&lists);
+            let mut sets = Numbered::default();
+            let numbers: Vec<u32> = conflicts.iter().map(|set| sets.number(set.clone())).collect();
+            let parties = Parties::new(&numbers, &sets.into_sets());
             for one in 0..conflicts.len() {
                 for other in (0..conflicts.len()).filter(|other| *other != one) {
                     let said = parties.apart[parties.of[one] as usize].binary_search(&parties.of[other]);

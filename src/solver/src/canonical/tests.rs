@@ -1,12 +1,7 @@
 //! Tests of what the model merges, drops and keeps.
 
-use std::collections::BTreeSet;
-
-use proptest::collection::{btree_set, vec};
-use proptest::prelude::*;
-
 use super::*;
-use crate::problem::{PodClass, Problem};
+use crate::problem::PodClass;
 use crate::testing::{candidate, class, problem};
 
 #[test]
@@ -68,7 +63,7 @@ fn single_pods_with_host_ports_of_their_own_are_merged() {
     assert_eq!((merged.len(), merged[0].demand), (1, 2));
     assert!(merged[0].per_node > 1, "both may share a node");
     let with_the_same = classes([1, 1], [80, 80]);
-    assert!(with_the_same.iter().all(|class| class.per_node == 1 || !class.conflicts.is_empty()));
+    assert!(with_the_same.iter().all(|class| class.per_node == 1 || class.keeps_apart));
     assert_eq!(classes([2, 1], [80, 81]).len(), 2, "two pods of one class are kept apart");
 }
 
@@ -79,29 +74,4 @@ fn a_pod_larger_than_every_node_is_homeless() {
     let model = Model::new(&problem);
     assert_eq!(model.homeless, [(0, 3, UnplacedReason::NothingFits)]);
     assert!(model.classes.is_empty());
-}
-
-proptest! {
-    #[test]
-    fn classes_are_in_conflict_if_a_pair_says_so_or_if_they_have_a_common_port(
-        pairs in btree_set((0..8_u32, 0..8_u32), 0..12),
-        ports in vec(btree_set(0..6_u32, 0..3), 8),
-    ) {
-        let class = |ports: &BTreeSet<u32>| PodClass {
-            ports: ports.iter().copied().collect(),
-            ..PodClass::default()
-        };
-        let problem = Problem {
-            classes: ports.iter().map(class).collect(),
-            conflicts: pairs.into_iter().filter(|(one, other)| one < other).collect(),
-            ..Problem::default()
-        };
-        let apart = |one: u32, other: u32| {
-            problem.conflicts.contains(&(one.min(other), one.max(other)))
-                || !ports[one as usize].is_disjoint(&ports[other as usize])
-        };
-        let plain: Vec<Vec<u32>> =
-            (0..8).map(|one| (0..8).filter(|other| apart(one, *other)).collect()).collect();
-        prop_assert_eq!(all_conflicts(&problem), plain);
-    }
 }

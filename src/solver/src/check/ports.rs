@@ -1,4 +1,4 @@
-//! Rule: two pods with a common host port are on different nodes.
+//! Rule: two pods with a common port are on different nodes.
 
 use std::collections::BTreeMap;
 

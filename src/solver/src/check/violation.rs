@@ -152,8 +152,8 @@ pub enum Violation {
         /// The other.
         second: String,
     },
-    /// Two pods with the same host port share a node.
-    #[error("{node} has two pods, of classes `{first}` and `{second}`, that use host port {port}")]
+    /// Two pods with the same port share a node.
+    #[error("{node} has two pods, of classes `{first}` and `{second}`, that use port {port}")]
     SamePort {
         /// The node.
         node: NodeRef,
@@ -164,7 +164,7 @@ pub enum Violation {
         /// The port.
         port: u32,
     },
-    /// Too many of the bought nodes are of one kind.
+    /// Too many of the nodes are of one kind.
     #[error("node share `{share}`: {part} of {of} nodes are of its part, but at most {most} may be")]
     OverShare {
         /// The share's name.

@@ -1,7 +1,7 @@
 //! The existing nodes, as consolidation sees them: the pods of each, whether it may be removed, and which pods may join
 //! which node.
 
-use crate::canonical::all_conflicts;
+use crate::canonical::Conflicts;
 use crate::problem::Problem;
 
 /// An existing node.
@@ -28,8 +28,7 @@ pub(super) struct Cluster<'a> {
     pub nodes: Vec<Node>,
     /// By class: the maximum number of pods on one node.
     pub ceiling: Vec<u32>,
-    /// By class: the classes that may not share a node with it, ascending.
-    pub enemies: Vec<Vec<u32>>,
+    conflicts: Conflicts,
     /// By class: whether only requests, ceilings and conflicts decide where it fits.
     pub plain: Vec<bool>,
 }
@@ -38,10 +37,6 @@ impl<'a> Cluster<'a> {
     /// Derives the data from `problem`, which must be valid.
     pub fn new(problem: &'a Problem) -> Self {
         let classes = problem.classes.len();
-        let mut enemies = all_conflicts(problem);
-        for (class, list) in (0..).zip(&mut enemies) {
-            list.retain(|other| *other != class);
-        }
         let ceiling = problem.classes.iter().map(|class| {
             let most = class.max_per_node.unwrap_or(u32::MAX);
             if class.ports.is_empty() { most } else { most.min(1) }
@@ -81,7 +76,13 @@ impl<'a> Cluster<'a> {
         let plain = (0..classes)
             .map(|class| problem.classes[class].gpu.is_none() && !bound[class] && !grouped[class])
             .collect();
-        Self { problem, nodes, ceiling, enemies, plain }
+        Self { problem, nodes, ceiling, conflicts: Conflicts::of_all(problem), plain }
+    }
+
+    /// Returns whether no pod of another class among `pods` keeps `class` away.
+    pub fn meets<'p>(&self, class: u32, mut pods: impl Iterator<Item = &'p (u32, u32)>) -> bool {
+        let enemies = self.conflicts.of(class as usize);
+        enemies.is_empty() || pods.all(|(other, _)| *other == class || enemies.binary_search(other).is_err())
     }
 
     /// Returns the number of waiting pods of `class`.

@@ -105,14 +105,14 @@ pub(super) fn problem(
             class.existing.clear();
             continue;
         }
-        let (ceiling, enemies) = (cluster.ceiling[index], &cluster.enemies[index]);
+        let ceiling = cluster.ceiling[index];
         let running = |node: u32| -> u32 {
             on(node).filter(|(other, _)| *other as usize == index).map(|(_, count)| count).sum()
         };
         class.existing.retain(|node| {
             gone.binary_search(node).is_err()
                 && rooms(index, *node)
-                && (enemies.is_empty() || on(*node).all(|(other, _)| enemies.binary_search(other).is_err()))
+                && cluster.meets(index as u32, on(*node))
                 && (ceiling == u32::MAX || running(*node) < ceiling)
         });
         if ceiling == u32::MAX || class.existing.iter().all(|node| running(*node) == 0) {

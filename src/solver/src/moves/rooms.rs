@@ -159,12 +159,10 @@ impl<'c> Rooms<'c> {
     }
 
     fn welcome(&self, node: usize, class: u32) -> bool {
-        let enemies = &self.cluster.enemies[class as usize];
         let ceiling = self.cluster.ceiling[class as usize];
         let (own, guests) = (&self.cluster.nodes[node].pods, &self.guests[node]);
         (ceiling == u32::MAX || Self::count(own, class) + Self::count(guests, class) < ceiling)
-            && (enemies.is_empty()
-                || own.iter().chain(guests).all(|(other, _)| enemies.binary_search(other).is_err()))
+            && self.cluster.meets(class, own.iter().chain(guests))
     }
 
     /// Returns the staying node with the least spare room once it holds one more pod of `class`.

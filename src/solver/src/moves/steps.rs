@@ -290,9 +290,7 @@ fn join(first: Priced, second: Priced) -> Priced {
 fn shares_hold(problem: &Problem, counts: &[u64]) -> bool {
     problem.node_shares.iter().all(|share| {
         let sum =
-            |list: &[u32]| list.iter().map(|candidate| u128::from(counts[*candidate as usize])).sum::<u128>();
-        let most = sum(&share.of) * u128::from(share.at_most_permille);
-        let most = if share.round_up { most.div_ceil(1000) } else { most / 1000 };
-        sum(&share.part) <= most
+            |list: &[u32]| list.iter().map(|candidate| i128::from(counts[*candidate as usize])).sum::<i128>();
+        1000 * sum(&share.part) - i128::from(share.at_most_permille) * sum(&share.of) <= share.spare()
     })
 }

@@ -77,8 +77,11 @@ pub struct Commitment {
 }
 
 /// A ceiling on the part of some nodes that may be of one kind: `nodes(part) <= at_most_permille / 1000 x nodes(of)`,
-/// rounded. Diversification (spot of one type and zone) rounds up. A floor of on-demand (a ceiling on spot) rounds
-/// down.
+/// rounded. Bought and running nodes count together. Diversification (spot of one type and zone) rounds up. A floor of
+/// on-demand (a ceiling on spot) rounds down.
+///
+/// As with a [`Spread`], an excess of the running nodes is no fault. But no plan enlarges it: then
+/// `bought(part) <= at_most_permille / 1000 x bought(of)`, rounded down.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NodeShare {
@@ -92,6 +95,22 @@ pub struct NodeShare {
     pub at_most_permille: u32,
     /// Whether a fraction of a node counts as a whole one.
     pub round_up: bool,
+    /// The number of running nodes of this kind, whatever the plan removes.
+    #[serde(default)]
+    pub running_part: u32,
+    /// The number of all running nodes that count, at least `running_part`.
+    #[serde(default)]
+    pub running_of: u32,
+}
+
+impl NodeShare {
+    /// Returns by how much the running nodes leave the part below its ceiling, in thousandths of a node and with the
+    /// rounding. It is zero if they exceed the ceiling.
+    pub(crate) fn spare(&self) -> i128 {
+        let rounding = if self.round_up { 999 } else { 0 };
+        let most = i128::from(self.at_most_permille) * i128::from(self.running_of) + rounding;
+        (most - 1000 * i128::from(self.running_part)).max(0)
+    }
 }
 
 /// Bought nodes of these candidates must be replaceable by others of them (`minValues`). All pods of the node

@@ -44,7 +44,7 @@ pub struct Problem {
     /// Money that is paid beforehand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commitments: Vec<Commitment>,
-    /// The largest parts of the bought nodes that may be of one kind.
+    /// The largest parts of the nodes that may be of one kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node_shares: Vec<NodeShare>,
     /// The bought nodes that must be replaceable by other types.
@@ -79,7 +79,7 @@ pub struct PodClass {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<GpuRequest>,
     /// Its host ports, as ascending numbers of your choice. Pods with a common port may not share a node, so a class with a port
-    /// has at most one pod on each node.
+    /// has at most one pod on each node. Use a port for any set of pods that exclude each other: it needs no pairs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u32>,
     /// The value of running one pod, in any unit. If there is no room for all pods of one priority, the solver leaves out the

@@ -283,6 +283,8 @@ impl Problem {
             }
             let permille = share.at_most_permille;
             number(name, "atMostPermille", permille.into(), permille < 1000, "it must be below 1000")?;
+            let (part, of) = (share.running_part, share.running_of);
+            number(name, "runningPart", part.into(), part <= of, "it must be at most runningOf")?;
         }
         for flexibility in &self.flexibility {
             let name = &flexibility.name;

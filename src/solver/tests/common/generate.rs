@@ -353,7 +353,17 @@ fn rules(bytes: &mut Bytes<'_>, mix: &Mix, made: &mut Problem) {
         let part: Vec<u32> = of.iter().copied().filter(|_| bytes.often(50)).collect();
         let at_most_permille = bytes.pick(&[500, 700, 300, 0, 999]);
         let round_up = bytes.often(50);
-        made.node_shares.push(NodeShare { name: "share".into(), part, of, at_most_permille, round_up });
+        let running_of = bytes.pick(&[0, 0, 1, 3]);
+        let running_part = if running_of > 0 { bytes.from(0, running_of) } else { 0 };
+        made.node_shares.push(NodeShare {
+            name: "share".into(),
+            part,
+            of,
+            at_most_permille,
+            round_up,
+            running_part,
+            running_of,
+        });
     }
     if mix.flexibility && bytes.often(25) {
         made.flexibility.push(Flexibility {

@@ -9,13 +9,33 @@ pub mod random_problem;
 pub mod zones;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 use poolwright_solver::problem::{DisruptionBudget, Removal};
 use poolwright_solver::{Candidate, ExistingNode, PodClass, Problem, baseline};
 
 const MIB: u64 = 1 << 20;
+
+/// Returns the path of a fixture.
+pub fn fixture(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(path)
+}
+
+/// Returns the path of a pod list of the trace.
+pub fn trace(name: &str) -> PathBuf {
+    fixture(&format!("traces/openb_pod_list_{name}.csv"))
+}
+
+/// Returns the path of the catalogue that measurements use.
+pub fn types() -> PathBuf {
+    fixture("catalogue/solver-bench-79-types.csv")
+}
+
+/// Returns the problem of a pod list of the trace with at most this many pods.
+pub fn openb(name: &str, most: usize) -> Problem {
+    problem(&trace(name), &types(), most)
+}
 
 /// Returns the GPU models for one word of the trace's `gpu_spec`.
 fn models(word: &str) -> &'static [&'static str] {
@@ -50,7 +70,7 @@ fn number(row: &BTreeMap<String, String>, column: &str) -> u64 {
 }
 
 /// Returns the types of a catalogue with a price, without Arm types.
-pub fn types(catalogue: &Path) -> Vec<BTreeMap<String, String>> {
+pub fn types_of(catalogue: &Path) -> Vec<BTreeMap<String, String>> {
     let mut types = rows(catalogue);
     types.retain(|row| row["arch"] == "amd64" && !row["on_demand_usd_per_hour"].is_empty());
     types
@@ -58,7 +78,7 @@ pub fn types(catalogue: &Path) -> Vec<BTreeMap<String, String>> {
 
 /// Reads both files, with at most `most` pods, evenly spread over the list.
 pub fn problem(pods: &Path, catalogue: &Path, most: usize) -> Problem {
-    problem_of(pods, &types(catalogue), most)
+    problem_of(pods, &types_of(catalogue), most)
 }
 
 /// Like [`problem`], over these types.

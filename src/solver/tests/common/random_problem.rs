@@ -393,7 +393,16 @@ fn money(random: &mut Random, problem: &mut Problem, rules: u32) {
             of,
             at_most_permille: random.pick(&[0, 250, 333, 500, 900, 999]),
             round_up: random.chance(50),
+            running_part: 0,
+            running_of: 0,
         });
+        if random.chance(50) {
+            let running_of = random.within(1, 4) as u32;
+            for share in &mut problem.node_shares {
+                (share.running_part, share.running_of) =
+                    (random.within(0, running_of.into()) as u32, running_of);
+            }
+        }
     }
     if rules & rule::FLEXIBILITY != 0 {
         problem.flexibility.push(Flexibility {

@@ -260,8 +260,11 @@ impl Search<'_> {
         let bought = self.bought();
         let sum = |of: &[u32]| of.iter().map(|candidate| bought[*candidate as usize]).sum::<u64>();
         self.problem.node_shares.iter().all(|share| {
+            let permille = u64::from(share.at_most_permille);
             let rounding = if share.round_up { 999 } else { 0 };
-            sum(&share.part) * 1000 <= sum(&share.of) * u64::from(share.at_most_permille) + rounding
+            let before = u64::from(share.running_of) * permille + rounding;
+            let spare = before.saturating_sub(u64::from(share.running_part) * 1000);
+            sum(&share.part) * 1000 <= sum(&share.of) * permille + spare
         }) && self.spread()
             && self.together()
     }

@@ -20,7 +20,7 @@ pub fn wide(list: &Path, catalogues: &[&Path], pods: u32, seed: u64) -> Problem 
     let mut known = BTreeSet::new();
     for catalogue in catalogues {
         types.extend(
-            super::types(catalogue).into_iter().filter(|row| known.insert(row["instance_type"].clone())),
+            super::types_of(catalogue).into_iter().filter(|row| known.insert(row["instance_type"].clone())),
         );
     }
     let plain = super::problem_of(list, &types, usize::MAX);

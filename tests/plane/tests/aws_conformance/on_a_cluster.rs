@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Api, Client};
 use poolwright_controller::Config;
 use poolwright_plane::trial::{Cluster, condition};
-use poolwright_plane::{ControlPlane, Options, apply, install_crds, wait_for};
+use poolwright_plane::{CONTROLLER_BINDINGS, ControlPlane, Options, apply, install_crds, wait_for};
 use poolwright_provider_aws::KubeNodeClassObjects;
 use poolwright_provider_aws::node_class::{EC2NodeClass, Ec2NodeClassStatus};
 use poolwright_provider_contract::CloudProvider;
@@ -21,24 +21,6 @@ use super::world::AwsWorld;
 
 /// Enough for two checks of a class that is not ready, on a busy machine.
 const LATER: Duration = Duration::from_mins(2);
-
-const RIGHTS: &str = r"
-apiVersion: v1
-kind: Namespace
-metadata: {name: poolwright}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: poolwright-controller}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: poolwright-controller}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: poolwright-controller}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: poolwright-controller, namespace: poolwright}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: poolwright-controller}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: poolwright-controller}]
-";
 
 /// Waits until a condition of the class has this status, and returns the condition and the status.
 async fn says(client: &Client, kind: &str, expected: &str) -> (Condition, Ec2NodeClassStatus) {
@@ -66,8 +48,11 @@ impl Running {
         let plane = ControlPlane::start(Options::api_server_only()).await.unwrap();
         let client = plane.client().unwrap();
         install_crds(&client, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds")).await.unwrap();
-        apply(&client, "poolwright", RIGHTS).await.unwrap();
-        apply(&client, "poolwright", include_str!("../../../../deploy/rbac.yaml")).await.unwrap();
+        let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: poolwright}}";
+        let rights = include_str!("../../../../deploy/rbac.yaml");
+        for yaml in [namespace, rights, CONTROLLER_BINDINGS] {
+            apply(&client, "poolwright", yaml).await.unwrap();
+        }
         let mut config = plane.config().clone();
         config.auth_info.impersonate = Some("poolwright-controller".to_owned());
         let limited = Client::try_from(config).unwrap();

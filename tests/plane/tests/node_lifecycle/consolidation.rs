@@ -1,6 +1,6 @@
 //! Disruption of healthy nodes: replacements are open before pods are evicted.
 
-use crate::cluster;
+use crate::{cluster, initialized_claim};
 use anyhow::{Context, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
@@ -62,17 +62,6 @@ async fn wait_until_it_goes_for_another(cluster: &Cluster, pool: &str, old: &Nod
     .unwrap();
 }
 
-async fn the_claim(cluster: &Cluster, pool: &str) -> NodeClaim {
-    wait_for("one claim, initialized", WITHIN, async || {
-        let claims = cluster.claims(pool).await?;
-        let [claim] = claims.as_slice() else { anyhow::bail!("{} claims", claims.len()) };
-        ensure!(is_true(claim, "Initialized"), "{:?}", claim.status);
-        Ok(claim.clone())
-    })
-    .await
-    .unwrap()
-}
-
 #[tokio::test]
 async fn consolidation_moves_pods_to_an_open_smaller_node() {
     let cluster = cluster().await;
@@ -83,12 +72,12 @@ async fn consolidation_moves_pods_to_an_open_smaller_node() {
     let both = [deployment("large", &name, 1, 3), deployment("small", &name, 1, 1)];
     cluster.apply(&namespace, &both).await.unwrap();
     cluster.wait_running(&namespace, 2).await.unwrap();
-    let large = the_claim(&cluster, &name).await;
+    let large = initialized_claim(&cluster, &name).await;
     let before = usd_per_hour(std::slice::from_ref(&large)).unwrap();
     remove(&cluster, &namespace, "large").await;
     wait_until_it_goes_for_another(&cluster, &name, &large).await;
     let pods = cluster.wait_running(&namespace, 1).await.unwrap();
-    let small = the_claim(&cluster, &name).await;
+    let small = initialized_claim(&cluster, &name).await;
     let home = small.status.as_ref().and_then(|status| status.node_name.clone());
     assert_eq!(node_of(&pods[0]), home);
     let after = usd_per_hour(&[small]).unwrap();
@@ -224,12 +213,12 @@ async fn a_protected_pod_blocks_the_replacement_of_its_node() {
     guarded["spec"]["template"]["metadata"]["annotations"] = json!({"poolwright.dev/do-not-disrupt": "true"});
     cluster.apply(&namespace, &[guarded]).await.unwrap();
     cluster.wait_running(&namespace, 1).await.unwrap();
-    let claim = the_claim(&cluster, &name).await;
+    let claim = initialized_claim(&cluster, &name).await;
     relabel(&cluster, &name).await;
     let said = cluster.wait_said("NodeClaim", &claim.name_any(), "DisruptionBlocked").await.unwrap();
     assert!(said.contains("is protected by poolwright.dev/do-not-disrupt=true"), "{said}");
     let drifted = wait_for("the claim to say that it drifted", WITHIN, async || {
-        let status = the_claim(&cluster, &name).await.status.context("no status")?;
+        let status = initialized_claim(&cluster, &name).await.status.context("no status")?;
         let drifted = condition(&status.conditions, "Drifted").context("nothing said")?.clone();
         ensure!(drifted.status == "True", "{drifted:?}");
         Ok(drifted.message)
@@ -237,7 +226,7 @@ async fn a_protected_pod_blocks_the_replacement_of_its_node() {
     .await
     .unwrap();
     assert_eq!(drifted, "label generation=`two` was added");
-    assert_eq!(the_claim(&cluster, &name).await.name_any(), claim.name_any());
+    assert_eq!(initialized_claim(&cluster, &name).await.name_any(), claim.name_any());
     remove(&cluster, &namespace, "guarded").await;
     cluster.wait_nothing_left(&name).await.unwrap();
 }

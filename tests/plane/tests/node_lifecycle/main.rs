@@ -8,7 +8,10 @@ mod removal;
 mod repair;
 mod static_pools;
 
-use poolwright_plane::trial::{Cluster, Trial};
+use anyhow::ensure;
+use poolwright_api::NodeClaim;
+use poolwright_plane::trial::{Cluster, Trial, WITHIN, is_true};
+use poolwright_plane::wait_for;
 
 /// Returns the trial that all tests here share.
 async fn trial() -> &'static Trial {
@@ -18,4 +21,16 @@ async fn trial() -> &'static Trial {
 /// Returns the cluster of the trial.
 async fn cluster() -> Cluster {
     trial().await.cluster().unwrap()
+}
+
+/// Waits until a pool has one claim and it is initialized, and returns it.
+async fn initialized_claim(cluster: &Cluster, pool: &str) -> NodeClaim {
+    wait_for("one claim, initialized", WITHIN, async || {
+        let claims = cluster.claims(pool).await?;
+        let [claim] = claims.as_slice() else { anyhow::bail!("{} claims", claims.len()) };
+        ensure!(is_true(claim, "Initialized"), "{:?}", claim.status);
+        Ok(claim.clone())
+    })
+    .await
+    .unwrap()
 }

@@ -1,6 +1,6 @@
 //! Manual edits of Poolwright's objects lose nothing, buy nothing and end nothing. Other pools are not affected.
 
-use crate::cluster;
+use crate::{cluster, initialized_claim};
 use anyhow::ensure;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -19,14 +19,7 @@ async fn one_node(cluster: &Cluster, name: &str, namespace: &str) -> NodeClaim {
     cluster.apply("", &[node_class(name, json!({})), node_pool(name, json!({}))]).await.unwrap();
     cluster.create_pods(namespace, &[gpu_pod("work", name)]).await.unwrap();
     cluster.wait_running(namespace, 1).await.unwrap();
-    wait_for("the claim to be initialized", WITHIN, async || {
-        let claims = cluster.claims(name).await?;
-        let [claim] = claims.as_slice() else { anyhow::bail!("{} claims", claims.len()) };
-        ensure!(is_true(claim, "Initialized"), "{:?}", claim.status);
-        Ok(claim.clone())
-    })
-    .await
-    .unwrap()
+    initialized_claim(cluster, name).await
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Removal of nodes: not too early, never with running pods, and never forgotten.
 
+use crate::initialized_claim;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
@@ -9,7 +10,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use poolwright_api::NodeClaim;
 use poolwright_plane::trial::{
-    Cluster, Trial, WITHIN, condition, is_running, is_true, node_class, node_pool, pod, taint_keys,
+    Cluster, Trial, WITHIN, condition, is_running, node_class, node_pool, pod, taint_keys,
 };
 use poolwright_plane::{unique, wait_for};
 use serde_json::{Value, json};
@@ -40,14 +41,7 @@ async fn one_node_with(
     cluster.apply("", &[node_class(name, json!({})), node_pool(name, spec)]).await.unwrap();
     cluster.apply(namespace, pods).await.unwrap();
     cluster.wait_running(namespace, pods.len()).await.unwrap();
-    wait_for("the claim to be initialized", WITHIN, async || {
-        let claims = cluster.claims(name).await?;
-        let [claim] = claims.as_slice() else { anyhow::bail!("{} claims", claims.len()) };
-        ensure!(is_true(claim, "Initialized"), "{:?}", claim.status);
-        Ok(claim.clone())
-    })
-    .await
-    .unwrap()
+    initialized_claim(cluster, name).await
 }
 
 fn node_name(claim: &NodeClaim) -> String {

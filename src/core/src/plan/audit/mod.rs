@@ -12,10 +12,11 @@ use poolwright_terms::NodeClassRef;
 use crate::demand::volumes::Volumes;
 use crate::model::plan::{PlacedPod, PlannedClaim};
 use crate::model::{Claim, Pod, PodKey, PodPhase, PodRole, PoolLimits, PoolName, Snapshot};
-use crate::model::{PlanOptions, Sharing};
+use crate::model::{CountOrPercent, PlanOptions, Sharing, SpotRules};
 use crate::rules;
 use crate::rules::new_node::NewNodeLabels;
 use crate::supply::daemonsets::DaemonSets;
+use crate::supply::spot_mix::{SpotMix, counted, is_spot};
 use crate::supply::unclaimed;
 use crate::supply::unclaimed::UnclaimedNode;
 
@@ -42,6 +43,7 @@ pub(crate) fn audit(
         }
     }
     audit_limits(snapshot, options, claims, &mut problems);
+    problems.extend(below_floor(snapshot, claims));
     problems.extend(colocation::audit(snapshot, &daemons, claims, placements));
     problems
 }
@@ -140,6 +142,37 @@ fn audit_limits(
     let beside: Vec<_> = unclaimed.iter().collect();
     let planned: Vec<_> = claims.iter().collect();
     problems.extend(passed("all pools", &options.limits, (&all, &beside), &planned));
+}
+
+/// Returns a message for each pool that gets spot nodes although fewer of its nodes are on demand than must be, whichever alternative
+/// is launched.
+fn below_floor(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for pool in snapshot.pools.values() {
+        let Some(floor) = pool.spot.on_demand_floor else { continue };
+        let planned = claims.iter().filter(|claim| claim.pool == pool.name);
+        let planned: Vec<&OfferingId> = planned.map(|claim| counted(None, &claim.offerings)).collect();
+        if !planned.iter().any(|offering| is_spot(offering)) {
+            continue;
+        }
+        let mut mix = SpotMix::of(snapshot, &pool.name);
+        for offering in planned {
+            mix.add(offering, 1);
+        }
+        let (on_demand, spot) = (mix.on_demand, mix.all_spot());
+        let is_kept = match floor {
+            CountOrPercent::Count(nodes) => on_demand >= nodes,
+            CountOrPercent::Percent(percent) => on_demand * 100 >= (on_demand + spot) * percent,
+        };
+        if !is_kept {
+            let least = SpotRules::floor_in_words(floor);
+            problems.push(format!(
+                "pool {}: {on_demand} nodes would be on demand and {spot} spot, but at least {least} must be on demand",
+                pool.name
+            ));
+        }
+    }
+    problems
 }
 
 /// Returns a message for each offering that is planned more often than it is available.

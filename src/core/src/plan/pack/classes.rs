@@ -41,6 +41,8 @@ pub(crate) struct PodClass<'a> {
     pub with: &'a [&'a Pod],
     /// The loss of one interruption for a pod and the pods bundled with it.
     pub loss: Loss,
+    /// How many of its pods a new node must hold, if any node holds as many. Usually one.
+    pub crowd: u64,
 }
 
 impl PodClass<'_> {
@@ -58,9 +60,9 @@ pub(crate) struct PodClasses<'a> {
     pub signatures: Vec<(&'a PodSpec, &'a Pin)>,
 }
 
-/// The key of a class: priority, spec, profile, pin, preferences, group of lives, loss of the gang, and the pod itself if it leads a
-/// bundle.
-type Like<'a> = (Reverse<i32>, &'a PodSpec, usize, &'a Pin, &'a [Pin], usize, u64, Option<&'a PodKey>);
+/// The key of a class: priority, spec, profile, pin, preferences, group of lives, loss of the gang, the pod itself if it leads a
+/// bundle, and the pods that a new node must hold.
+type Like<'a> = (Reverse<i32>, &'a PodSpec, usize, &'a Pin, &'a [Pin], usize, u64, Option<&'a PodKey>, u64);
 
 /// Groups pods into classes, in an order that depends only on the pods.
 pub(crate) fn group<'a>(
@@ -68,7 +70,7 @@ pub(crate) fn group<'a>(
     (assigned, chosen): (&'a Assigned<'_>, &'a PreferenceChoice<'_>),
     colocation: &mut Cow<'_, Colocation<'a>>,
     (horizons, losses): (&Horizons, &Losses),
-    options: &PlanOptions,
+    (options, crowds): (&PlanOptions, &BTreeMap<String, u64>),
     models: &[&MigModel],
 ) -> PodClasses<'a> {
     let follows: BTreeSet<&PodKey> = assigned.bundles.values().flatten().map(|pod| &pod.key).collect();
@@ -83,12 +85,14 @@ pub(crate) fn group<'a>(
         let horizon = with.fold(horizons.of(key), usize::max);
         let gang = losses.of(options, want.pod).gang();
         let profile = colocation.of(key);
-        let key = (Reverse(want.pod.priority), &want.pod.spec, profile, pin, levels, horizon, gang, leads);
+        let crowd = crowds.get(key.namespace()).copied().unwrap_or(1);
+        let priority = Reverse(want.pod.priority);
+        let key = (priority, &want.pod.spec, profile, pin, levels, horizon, gang, leads, crowd);
         groups.entry(key).or_default().push(want.pod);
     }
     let mut known: BTreeMap<Signature<'a>, usize> = BTreeMap::new();
     let mut classes = PodClasses::default();
-    for ((_, _, mut profile, pin, levels, horizon, _, leads), mut pods) in groups {
+    for ((_, _, mut profile, pin, levels, horizon, _, leads, crowd), mut pods) in groups {
         let spec = &pods[0].spec;
         let mut number = |pin| {
             *known.entry(signature(spec, pin)).or_insert_with(|| {
@@ -123,6 +127,7 @@ pub(crate) fn group<'a>(
             pods,
             with,
             loss,
+            crowd,
         });
     }
     classes

@@ -38,7 +38,7 @@ impl PendingPod<'_> {
 }
 
 /// All pending workload pods: the pods that need a node, by key, and all others with the reason.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Demand<'a> {
     pub pending: Vec<PendingPod<'a>>,
     pub unplaced: Vec<UnplacedPod>,

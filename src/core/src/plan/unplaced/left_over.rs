@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::plan::{UnplacedPod, UnplacedReason};
 use crate::model::{ObjectKey, Pod, PodKey, RequestOrigin};
 use crate::plan::left_by::LeftBy;
+use crate::plan::pack::solves::spot::SpotRule;
 use crate::plan::pack::{classes, solves};
 use crate::plan::place::topology;
 use crate::plan::unplaced;
@@ -65,7 +66,7 @@ impl LeftOver<'_, '_> {
             for pod in left {
                 // The requests of a bundle are those of several pods.
                 let origins: &[RequestOrigin] = if is_bundle { &[] } else { &pod.request_origins };
-                let tell = || self.tell(class, limit, by_rules, origins);
+                let tell = || self.tell(class, (limit, self.outcome.spot_rule[index]), by_rules, origins);
                 let (reason, left_by, words) = told.entry(origins).or_insert_with(tell);
                 let mut message = words.clone();
                 if pod.group.is_some() {
@@ -123,17 +124,20 @@ impl LeftOver<'_, '_> {
         None
     }
 
-    /// Returns the reason why pods of a class are left out. `kept` describes a node that only rules about other pods keep them off,
-    /// and `few` one that only `minDomains` does.
+    /// Returns the reason why pods of a class are left out: a limit or a rule on spot nodes, if one did. `kept` describes a node that
+    /// only rules about other pods keep them off, and `few` one that only `minDomains` does.
     fn tell(
         &self,
         class: &classes::PodClass<'_>,
-        limit: Option<u32>,
+        (limit, spot): (Option<u32>, Option<SpotRule>),
         (kept, few): (Option<&str>, Option<&str>),
         origins: &[RequestOrigin],
     ) -> Told {
         let inputs = unplaced::UnplacedInputs { origins, ..self.inputs };
-        let (mut reason, mut left_by) = inputs.explain(class, limit);
+        let (mut reason, mut left_by) = match spot.filter(|_| limit.is_none()) {
+            Some(rule) => (UnplacedReason::LimitReached, LeftBy::other(rule.sentence(inputs.supply))),
+            None => inputs.explain(class, limit),
+        };
         if let Some(kept) = kept.filter(|_| reason == UnplacedReason::NoOfferingFits) {
             let words = left_by.sentence(inputs.limits, inputs.supply);
             reason = UnplacedReason::TopologyRule;

@@ -5,7 +5,7 @@
 //! same rules of other pods. So a few sets of small numbers suffice for thousands of pods. Most pods have profile 0, which means
 //! that no such rule concerns them.
 
-mod conflicts;
+pub(crate) mod conflicts;
 pub(crate) mod present;
 
 pub(crate) use crate::rules::colocation::present::{Present, join};
@@ -44,7 +44,11 @@ pub(crate) struct Colocation<'a> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ColocationProfile<'a> {
     ports: Vec<&'a BTreeSet<HostPort>>,
-    /// Profiles that may not share a node with this one. It contains this profile too if its pods exclude each other.
+    /// Anti-affinity terms over nodes that its pods have and that select them. A node holds one of all pods with such a term. A
+    /// term stands for many pairs of profiles, which are not in `apart`.
+    exclusive: BTreeSet<usize>,
+    /// Other profiles that may not share a node with this one because of anti-affinity. It contains this profile too if its pods
+    /// exclude each other.
     apart: BTreeSet<usize>,
     /// Profiles that must not share a node with this one within one solve, because of a topology spread constraint of either. It
     /// may contain this profile too.
@@ -218,23 +222,35 @@ impl<'a> Colocation<'a> {
     /// Separates pods with an anti-affinity term from the pods that it selects. Terms over domains larger than a node (`wide`)
     /// are enforced here only for DaemonSet pods.
     fn set_apart(&mut self, wide: &[bool], shapes: &BTreeMap<Shape<'a>, usize>) {
-        let (mut owners, mut subjects) = (vec![Vec::new(); wide.len()], vec![Vec::new(); wide.len()]);
+        let none = || vec![BTreeSet::new(); wide.len()];
+        let (mut owners, mut subjects): (Vec<BTreeSet<usize>>, Vec<BTreeSet<usize>>) = (none(), none());
         for ((_, own, about, ..), profile) in shapes {
             for term in own {
-                owners[*term].push(*profile);
+                owners[*term].insert(*profile);
             }
             for term in about {
-                subjects[*term].push(*profile);
+                subjects[*term].insert(*profile);
             }
         }
         let of_daemonsets: BTreeSet<usize> = self.daemonsets.values().copied().collect();
-        for ((owners, subjects), wide) in owners.iter().zip(&subjects).zip(wide) {
+        for (term, wide) in wide.iter().enumerate() {
+            let (owners, subjects) = (&owners[term], &subjects[term]);
+            let exclusive = if *wide { BTreeSet::new() } else { owners & subjects };
+            for profile in &exclusive {
+                self.profiles[*profile].exclusive.insert(term);
+            }
+            let (others, daemons) = (subjects - &exclusive, subjects & &of_daemonsets);
             for owner in owners {
-                for subject in subjects {
-                    if !wide || of_daemonsets.contains(owner) || of_daemonsets.contains(subject) {
-                        self.profiles[*owner].apart.insert(*subject);
-                        self.profiles[*subject].apart.insert(*owner);
-                    }
+                let apart = if exclusive.contains(owner) {
+                    &others
+                } else if *wide && !of_daemonsets.contains(owner) {
+                    &daemons
+                } else {
+                    subjects
+                };
+                for subject in apart {
+                    self.profiles[*owner].apart.insert(*subject);
+                    self.profiles[*subject].apart.insert(*owner);
                 }
             }
         }
@@ -334,6 +350,7 @@ impl<'a> Colocation<'a> {
         for part in &parts {
             let part = &self.profiles[*part];
             joint.ports.extend(&part.ports);
+            joint.exclusive.extend(&part.exclusive);
             joint.apart.extend(&part.apart);
             joint.counted.extend(&part.counted);
             joint.spreads.extend(&part.spreads);
@@ -395,10 +412,9 @@ impl<'a> Colocation<'a> {
 
     /// Returns the reason why a pod may not join these pods on their node; `None` if it may.
     pub fn keeps_off(&self, profile: usize, present: &Present) -> Option<&'static str> {
-        let newcomer = &self.profiles[profile];
         if self.admits_one(profile, present) {
             None
-        } else if present.keys().any(|other| newcomer.apart.contains(other)) {
+        } else if present.keys().any(|other| self.are_apart(profile, *other)) {
             Some("its own pod anti-affinity, or that of a pod there, keeps it away")
         } else if self.may_meet(profile, present) {
             Some("its own topology spread over nodes, or that of a pod there, would be violated")
@@ -420,7 +436,7 @@ impl<'a> Colocation<'a> {
         let own = spreads.filter(|spread| spread.weight(profile) > 0);
         let own =
             own.map(|spread| u32::try_from(spread.ceiling() / spread.weight(profile)).unwrap_or(u32::MAX));
-        own.chain(of.apart.contains(&profile).then_some(1)).min()
+        own.chain(self.are_apart(profile, profile).then_some(1)).min()
     }
 
     /// Returns whether the residents `present` leave room for at least as many pods of a profile as the residents `other`.
@@ -429,12 +445,18 @@ impl<'a> Colocation<'a> {
         own.all(|spread| spread.count(present) <= spread.count(other))
     }
 
+    /// Returns whether anti-affinity keeps pods of two profiles, or two pods of one profile, from sharing a node.
+    fn are_apart(&self, one: usize, other: usize) -> bool {
+        let (first, second) = (&self.profiles[one], &self.profiles[other]);
+        first.apart.contains(&other) || !first.exclusive.is_disjoint(&second.exclusive)
+    }
+
     /// Checks host ports and anti-affinity.
     pub fn may_meet(&self, profile: usize, present: &Present) -> bool {
         let newcomer = &self.profiles[profile];
         let ports: Vec<&HostPort> =
             present.keys().flat_map(|other| &self.profiles[*other].ports).copied().flatten().collect();
-        !present.keys().any(|other| newcomer.apart.contains(other))
+        !present.keys().any(|other| self.are_apart(profile, *other))
             && newcomer.ports.iter().all(|wanted| ports::check(wanted, ports.iter().copied()).is_ok())
     }
 }

@@ -3,6 +3,7 @@
 
 use poolwright_core::disruption::{Kept, Outlook, outlook};
 use poolwright_core::why;
+use poolwright_terms::CapacityType;
 
 use super::*;
 
@@ -284,4 +285,27 @@ fn a_search_returns_the_first_reason_of_each_node() {
     let kept: Vec<(&str, bool)> =
         found.kept.iter().map(|(name, why)| (name.0.as_str(), matches!(why, Kept::Obstacle(_)))).collect();
     assert_eq!(kept, [("big", true), ("s", true)]);
+}
+
+#[test]
+fn a_floor_keeps_an_on_demand_node_whose_pods_would_leave_too_few_of_them() {
+    // The pod of the large node would fit the spot node.
+    let of = |on_demand_floor| {
+        let (mut claim, node) = running("spare", "g5.12xlarge", "1.500", capacity(48, 192, 4));
+        claim.offerings[0].offering.capacity_type = CapacityType::Spot;
+        let claim = launched(claim);
+        let spot = SpotRules { on_demand_floor, max_share: None };
+        let nodes = vec![large("big"), (claim, node)];
+        cluster_of(Pool { spot, ..moving_pool() }, nodes, &[("a", "big"), ("b", "spare")])
+    };
+    let free = told(&of(None));
+    assert!(free[0].starts_with("The next search for savings would empty it"), "{free:?}");
+    for floor in [CountOrPercent::Percent(50), CountOrPercent::Count(1)] {
+        assert_eq!(
+            kept(&of(Some(floor))),
+            "without it, too few nodes of pool gpu would be on demand (spot.onDemandFloor)"
+        );
+    }
+    let low = told(&of(Some(CountOrPercent::Count(0))));
+    assert!(low[0].starts_with("The next search for savings would empty it"), "{low:?}");
 }

@@ -65,7 +65,7 @@ fn two_pods_with_one_host_port_are_named() {
         problem.classes[0].ports = vec![80];
         problem.existing[0].removal.as_mut().unwrap().pods = vec![(0, 1)];
     });
-    assert_eq!(got, ["existing node `old` has two pods, of classes `a` and `a`, that use host port 80"]);
+    assert_eq!(got, ["existing node `old` has two pods, of classes `a` and `a`, that use port 80"]);
     let got = spoilt(kept(), |problem, _| {
         problem.classes[0].ports = vec![80, 443];
         problem.classes[1].ports = vec![81, 443];
@@ -74,13 +74,13 @@ fn two_pods_with_one_host_port_are_named() {
     assert_eq!(
         got,
         [
-            "existing node `old` has two pods, of classes `b` and `a`, that use host port 443",
-            "existing node `old` has two pods, of classes `b` and `b`, that use host port 81",
-            "existing node `old` has two pods, of classes `a` and `b`, that use host port 443",
+            "existing node `old` has two pods, of classes `b` and `a`, that use port 443",
+            "existing node `old` has two pods, of classes `b` and `b`, that use port 81",
+            "existing node `old` has two pods, of classes `a` and `b`, that use port 443",
         ]
     );
     let got = sentences(|problem, _| problem.classes[0].ports = vec![7]);
-    assert_eq!(got, ["new node `gpu` (group 0) has two pods, of classes `a` and `a`, that use host port 7"]);
+    assert_eq!(got, ["new node `gpu` (group 0) has two pods, of classes `a` and `a`, that use port 7"]);
 }
 
 /// Two nodes of `spot`, one of `sure`; each could also be the other.
@@ -95,6 +95,8 @@ fn mix() -> (Problem, Solution) {
         of: vec![0, 1],
         at_most_permille: 667,
         round_up: false,
+        running_part: 0,
+        running_of: 0,
     }];
     problem.topologies = vec![Topology { name: "type".into(), values: vec!["s".into(), "t".into()] }];
     problem.candidates[0].domains = vec![(0, 0)];
@@ -123,6 +125,26 @@ fn a_part_of_the_nodes_that_is_too_large_is_named_with_its_rounding() {
         problem.node_shares[0].round_up = true;
     });
     assert_eq!(got, ["node share `floor`: 2 of 3 nodes are of its part, but at most 1 may be"]);
+}
+
+#[test]
+fn running_nodes_count_towards_a_share_and_their_excess_may_stay_but_not_grow() {
+    // Two bought nodes of three are of the part.
+    let got = |permille, running: (u32, u32), round_up| {
+        let (mut problem, solution) = mix();
+        let share = &mut problem.node_shares[0];
+        (share.at_most_permille, share.round_up) = (permille, round_up);
+        (share.running_part, share.running_of) = running;
+        let violations = check(&problem, &solution).err().unwrap_or_default();
+        violations.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let over = |told: &str| vec![format!("node share `floor`: {told} may be")];
+    assert_eq!(got(334, (0, 3), false), Vec::<String>::new());
+    assert_eq!(got(333, (0, 3), false), over("2 of 6 nodes are of its part, but at most 1"));
+    assert_eq!(got(333, (0, 3), true), Vec::<String>::new());
+    assert_eq!(got(667, (2, 2), false), Vec::<String>::new(), "it was too large before");
+    assert_eq!(got(500, (2, 2), false), over("4 of 5 nodes are of its part, but at most 3"));
+    assert_eq!(got(666, (9, 9), true), over("11 of 12 nodes are of its part, but at most 10"));
 }
 
 #[test]

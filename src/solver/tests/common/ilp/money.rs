@@ -122,7 +122,9 @@ fn shares(problem: &Problem, bought: &[Expression], program: &mut Program) {
         let sum = |of: &[u32]| of.iter().map(|at| bought[*at as usize].clone()).sum::<Expression>();
         let rounding = if share.round_up { 999 } else { 0 };
         let may = f64::from(share.at_most_permille) * sum(&share.of);
-        program.row((1000.0 * sum(&share.part) - may).leq(rounding));
+        let running = u64::from(share.at_most_permille) * u64::from(share.running_of) + rounding;
+        let spare = running.saturating_sub(1000 * u64::from(share.running_part));
+        program.row((1000.0 * sum(&share.part) - may).leq(spare as f64));
     }
 }
 

@@ -17,6 +17,7 @@ use crate::supply::flexibility;
 use crate::supply::interruption_risk;
 use crate::supply::limits::Limits;
 use crate::supply::offerings::{Availability, PoolOffering, Supply};
+use crate::supply::spot_mix;
 
 /// A candidate: the cheapest of all offerings that are equal for pods and limits.
 pub(crate) struct NodeCandidate {
@@ -53,9 +54,11 @@ struct CandidateKey {
     capacity: usize,
     residents: usize,
     form: GpuForm,
-    /// The pool, if it has limits.
+    /// The pool, if it has limits or rules on spot nodes.
     limited: Option<usize>,
-    /// The offering, if the number of its instances is limited or a commitment covers it.
+    /// Whether it is a spot node of a pool with rules on them.
+    counts_as_spot: bool,
+    /// The offering, if the number or the share of its instances is limited, or a commitment covers it.
     own_terms: Option<usize>,
     interruptions: u32,
     is_reclaimed: bool,
@@ -105,11 +108,11 @@ impl Fits {
             let profile = if meets_anybody { class.profile } else { 0 };
             let alone = class.gpu_need.is_some().then_some(index);
             let asked = class.preferred.iter().copied().chain([class.signature]).map(|signature| {
-                let key = (signature, self.requests[index], profile, alone);
+                let key = (signature, self.requests[index], profile, alone, class.crowd);
                 let homes = known.entry(key).or_insert_with(|| {
                     let is_home = |at: &usize| self.holds(&candidates[*at], index, signature, inputs);
                     let homes = (0..candidates.len()).filter(is_home).collect();
-                    with_choice(homes, candidates, inputs).into()
+                    with_choice(roomy(homes, candidates, index, inputs), candidates, inputs).into()
                 });
                 (signature, homes.clone())
             });
@@ -172,7 +175,8 @@ pub(crate) fn candidates(
         if tolerated.is_empty() {
             continue;
         }
-        let limited = limits.has_own(index).then_some(index);
+        let spot_rules = &offered.pool.spot;
+        let limited = (limits.has_own(index) || !spot_rules.is_empty()).then_some(index);
         for offer in &offered.offers {
             let Some(price) = price(offer.availability) else { continue };
             let mut signatures = BitSet::new(classes.signatures.len());
@@ -187,8 +191,10 @@ pub(crate) fn candidates(
             let weight = offered.pool.weight;
             let kind = supply.instance_type(index, offer.offering);
             let offering = supply.offering(index, offer.offering);
+            let counts_as_spot = !spot_rules.is_empty() && spot_mix::is_spot(&offering.id);
             let own_terms = limits.is_scarce(offered.table, offer.offering)
-                || options.commitments.iter().any(|one| one.pays_for(&offering.id));
+                || options.commitments.iter().any(|one| one.pays_for(&offering.id))
+                || (counts_as_spot && spot_rules.max_share.is_some());
             let interruptions = interruption_risk::interruptions(options, offering);
             let is_reclaimed = matches!(offer.availability, Availability::Reclaimed(..));
             let choices = choices(inputs, index, offer);
@@ -205,6 +211,7 @@ pub(crate) fn candidates(
                     residents: offer.residents,
                     form,
                     limited,
+                    counts_as_spot,
                     own_terms: own_terms.then_some(offer.offering),
                     interruptions,
                     is_reclaimed,
@@ -235,6 +242,28 @@ pub(crate) fn candidates(
         }
     }
     best.into_values().collect()
+}
+
+/// Returns the candidates that hold a crowd of the pods of a class, or as many as any of these candidates holds.
+fn roomy(
+    mut homes: Vec<usize>,
+    candidates: &[NodeCandidate],
+    class: usize,
+    inputs: &SolveInputs<'_, '_>,
+) -> Vec<usize> {
+    let wanted = &inputs.classes.classes[class];
+    if wanted.crowd <= 1 {
+        return homes;
+    }
+    let holds = |at: &usize| {
+        let capacity = &inputs.supply.capacities[candidates[*at].offer.capacity];
+        let requests = wanted.requests.iter();
+        let each = requests.filter_map(|(name, amount)| capacity.get(name.as_str()).checked_div(amount));
+        each.min().unwrap_or(u64::MAX)
+    };
+    let least = homes.iter().map(holds).max().unwrap_or(0).min(wanted.crowd);
+    homes.retain(|at| holds(at) >= least);
+    homes
 }
 
 /// Returns the candidates that leave the cloud the choice that their pool asks for, of those that hold one pod. If a pool has none,

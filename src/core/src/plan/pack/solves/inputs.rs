@@ -1,6 +1,6 @@
 //! The inputs of the solver calls.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::PlanOptions;
 use crate::plan::pack::classes::PodClasses;
@@ -8,6 +8,7 @@ use crate::plan::pack::horizon::Horizons;
 use crate::plan::place::spread_hosts::Hosts;
 use crate::rules::colocation::Colocation;
 use crate::supply::offerings::{Admissions, Supply};
+use crate::supply::spot_mix::SpotMix;
 
 pub(crate) struct SolveInputs<'s, 'a> {
     pub supply: &'s Supply<'a>,
@@ -20,6 +21,8 @@ pub(crate) struct SolveInputs<'s, 'a> {
     pub options: &'s PlanOptions,
     /// Offerings that leave no choice within the limits, as indices of the pool and of the offering.
     pub unlistable: &'s BTreeSet<(usize, usize)>,
+    /// The nodes of each pool with rules on spot nodes, by index of the pool.
+    pub spot_mixes: &'s BTreeMap<usize, SpotMix>,
 }
 
 /// Existing nodes, in the solver's numbering.

@@ -9,6 +9,7 @@ pub(crate) mod flexible;
 pub(crate) mod inputs;
 pub(crate) mod naive;
 pub(crate) mod problem;
+pub(crate) mod spot;
 pub(crate) mod tiers;
 pub(crate) mod worth;
 
@@ -29,6 +30,7 @@ use crate::plan::pack::room_lives::RoomLife;
 use crate::plan::pack::solves::candidates::{Choice, Fits, NodeCandidate, candidates};
 use crate::plan::pack::solves::columns::{Columns, Source, Sources};
 use crate::plan::pack::solves::inputs::ExistingNodes;
+use crate::plan::pack::solves::spot::SpotRule;
 use crate::plan::pack::solves::tiers::Tiers;
 use crate::plan::place::topology::Assigned;
 use crate::rules;
@@ -69,6 +71,8 @@ pub(crate) struct Packing<'a> {
     pub left: Vec<Vec<&'a Pod>>,
     /// The limit that excluded the last unplaced pod, by class.
     pub limit: Vec<Option<u32>>,
+    /// The rule on spot nodes that excluded the last unplaced pod, by class.
+    pub spot_rule: Vec<Option<SpotRule>>,
     /// Limits that kept a pod out of its preferred pools.
     pub limits_reached: BTreeSet<u32>,
     pub bound: UsdPerHour,
@@ -83,6 +87,8 @@ pub(crate) struct Packing<'a> {
     pub by_weight: bool,
     /// Whether a pod on a new node could also use offerings whose interruptions count.
     pub by_risk: bool,
+    /// Whether new nodes are of a pool with rules on spot nodes.
+    pub by_spot_rules: bool,
     /// The number of tiers that bought nodes.
     pub steps: usize,
     /// The cost of the room whose use costs money.
@@ -214,6 +220,7 @@ impl<'r, 's, 'a, 'n> Run<'r, 's, 'a, 'n> {
             contested: false,
             outcome: Packing {
                 limit: vec![None; classes.len()],
+                spot_rule: vec![None; classes.len()],
                 commitments: commitments.collect(),
                 ..Packing::default()
             },
@@ -264,6 +271,8 @@ impl Run<'_, '_, '_, '_> {
             self.outcome.by_weight |= tiers.differ_in_weight(class);
             self.outcome.by_risk |= tiers.any_home(class, is_risky);
         }
+        let mixes = self.inputs.spot_mixes;
+        self.outcome.by_spot_rules = self.outcome.new.iter().any(|node| mixes.contains_key(&node.pool));
     }
 
     fn admit_rooms(&mut self) {
@@ -368,7 +377,9 @@ impl Run<'_, '_, '_, '_> {
             })
             .collect();
         let columns = Columns::new(candidates.len(), self.rooms.all.len(), &sources);
-        let problem = self.problem(candidates, &classes, &columns, &there);
+        let mut problem = self.problem(candidates, &classes, &columns, &there);
+        let mut spot = self.spot_shares(candidates, &columns);
+        problem.node_shares = mem::take(&mut spot.shares);
         let solved = solver::solve(&problem, &self.inputs.options.solver, stop);
         if self.inputs.options.keep_solves {
             let keys = |class: &usize| self.queues[*class].iter().map(|pod| pod.key.clone()).collect();
@@ -379,20 +390,24 @@ impl Run<'_, '_, '_, '_> {
                 solution: solved.as_ref().ok().cloned(),
             });
         }
-        let solution = match solved {
-            Ok(solution) => solution,
-            Err(error) => {
-                self.outcome.refused.push(error.to_string());
-                return false;
+        let Some(solution) = self.checked(&problem, solved) else { return false };
+        let lacking = self.lacking_on_demand(candidates, &columns, &solution);
+        let instead = if lacking.is_empty() {
+            None
+        } else {
+            match self.on_demand_first(candidates, &columns, &problem, &lacking, stop) {
+                Some(instead) => Some(instead),
+                None => return false,
             }
         };
-        if let Err(violations) = solver::check(&problem, &solution) {
-            self.outcome.refused.extend(violations.iter().map(ToString::to_string));
-            return false;
-        }
-        self.apply(candidates, (&classes, &there), &columns, &solution);
+        let done = instead.as_ref().unwrap_or(&solution);
+        // A plan that keeps the floor costs no less than one with too many spot nodes, unless it leaves more pods out.
+        let left = |of: &Solution| of.unplaced.iter().map(|left| u64::from(left.count)).sum::<u64>();
+        let bounding = if left(done) > left(&solution) { done } else { &solution };
+        self.apply(candidates, (&classes, &there), &columns, done);
+        self.note_spot_rules((candidates, &columns), &classes, (&spot, &lacking), done);
         if priced {
-            self.outcome.objective += solution.objective();
+            self.outcome.objective += done.objective();
             let over_time =
                 self.inputs.horizons.weighs() || there.at_a_cost.iter().any(|rooms| !rooms.is_empty());
             self.outcome.is_over_time |= over_time;
@@ -401,12 +416,33 @@ impl Run<'_, '_, '_, '_> {
             let buys = |group: &solver::solution::NewNodes| {
                 matches!(columns.all[group.candidate as usize].source, Source::New(_))
             };
-            self.outcome.steps += usize::from(solution.new_nodes.iter().any(buys));
-            self.outcome.bound += solution.bound;
-            self.outcome.proof = self.outcome.proof.max(Some(solution.proof));
+            self.outcome.steps += usize::from(bounding.new_nodes.iter().any(buys));
+            self.outcome.bound += bounding.bound;
+            self.outcome.proof = self.outcome.proof.max(Some(bounding.proof));
         }
-        self.outcome.stopped_early |= solution.stopped == solver::Stopped::Asked;
+        let is_asked = |solution: &Solution| solution.stopped == solver::Stopped::Asked;
+        self.outcome.stopped_early |= is_asked(&solution) || is_asked(done);
         true
+    }
+
+    /// Returns a solution that passes the checker; `None` if it does not.
+    fn checked(
+        &mut self,
+        problem: &solver::Problem,
+        solved: Result<Solution, solver::ProblemError>,
+    ) -> Option<Solution> {
+        let solution = match solved {
+            Ok(solution) => solution,
+            Err(error) => {
+                self.outcome.refused.push(error.to_string());
+                return None;
+            }
+        };
+        if let Err(violations) = solver::check(problem, &solution) {
+            self.outcome.refused.extend(violations.iter().map(ToString::to_string));
+            return None;
+        }
+        Some(solution)
     }
 
     /// Returns the number of unplaced pods.

@@ -83,6 +83,7 @@ impl<'a> Run<'_, '_, 'a, '_> {
             }
             // A pod alone on a node leaves the choice that its pool asks for, or none of these candidates would be its home.
             sum.ignores_min_values |= packs && !problem.flexibility.is_empty();
+            sum.ignores_spot_rules |= self.has_spot_rules(priced, &columns);
             let simple = if packs { Simple::first_fit(&problem) } else { Simple::one_pod_per_node(&problem) };
             let (paid, used) = simple.paid(&problem);
             for (of, used) in self.outcome.commitments.iter_mut().zip(used) {

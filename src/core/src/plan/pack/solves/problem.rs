@@ -13,6 +13,7 @@ use crate::plan::pack::solves::candidates::NodeCandidate;
 use crate::plan::pack::solves::columns::{Column, Columns, Source};
 use crate::plan::pack::solves::flexible::FlexibleRules;
 use crate::plan::pack::solves::inputs::ExistingNodes;
+use crate::rules::colocation::conflicts::Conflicts;
 use crate::rules::gpus;
 use crate::rules::gpus::GpuNeed;
 use crate::supply::interruption_risk::Loss;
@@ -86,6 +87,7 @@ impl Run<'_, '_, '_, '_> {
         let present = present.chain(columns.all.iter().map(residents));
         let profiles: Vec<usize> = classes.iter().map(|class| all[*class].profile).collect();
         let tallies = colocation.tallies(profiles.iter().copied(), present);
+        let Conflicts { pairs, ports } = colocation.conflicts(&profiles);
         let tallied = (0..tallies.len()).map(|at| ResourceName::new(format!("{SPREAD}{at}")));
         let left = |present| tallies.iter().map(move |tally| colocation.tally_left(*tally, present));
         // A room can be used in one way only.
@@ -104,8 +106,9 @@ impl Run<'_, '_, '_, '_> {
             classes: classes
                 .iter()
                 .zip(&columns.homes)
+                .zip(ports)
                 .enumerate()
-                .map(|(at, (class, homes))| PodClass {
+                .map(|(at, ((class, homes), ports))| PodClass {
                     name: self.queues[*class][0].key.to_string(),
                     requests: with(
                         project(&all[*class].requests),
@@ -115,7 +118,7 @@ impl Run<'_, '_, '_, '_> {
                     priority: all[*class].priority,
                     value: self.worth.get(*class).copied().unwrap_or(0),
                     max_per_node: colocation.most(all[*class].profile),
-                    ports: colocation.ports(all[*class].profile),
+                    ports,
                     candidates: homes.clone(),
                     existing: homes_there.get(at).cloned().unwrap_or_default(),
                     gpu: all[*class].gpu_need.as_ref().and_then(GpuNeed::request),
@@ -186,7 +189,7 @@ impl Run<'_, '_, '_, '_> {
             limits,
             topologies: flexible.topologies,
             flexibility: flexible.rules,
-            conflicts: colocation.conflicts(&profiles),
+            conflicts: pairs,
             commitments: self.commitments(candidates, columns),
             ..Problem::default()
         }

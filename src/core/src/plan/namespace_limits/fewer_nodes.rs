@@ -1,0 +1,143 @@
+//! Limits on the number of nodes: if they hold pods back, another plan buys fewer and larger nodes for the namespace.
+//!
+//! The solver buys the cheapest nodes, which are often small. So a limit on nodes would leave out pods that a larger node has room
+//! for. The other plan gives the pods of the namespace only nodes that hold a crowd of them: as many as must share a node. Of both
+//! plans, the one that leaves out fewer pods counts.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
+
+use poolwright_catalog::{Usd, UsdPerHour};
+use poolwright_solver::StopSignal;
+
+use crate::demand::Successor;
+use crate::model::plan::Plan;
+use crate::model::{NamespaceLimit, PodKey, PodSpec};
+use crate::plan::attempt::Attempt;
+use crate::plan::context::PlanContext;
+use crate::plan::namespace_limits::{Ceilings, Excess, Held, Unit};
+use crate::plan::pending::{Demand, PendingPod};
+use crate::supply::namespace_use::counts;
+use crate::supply::offerings::Supply;
+
+/// The most times that the pods which fit larger nodes are planned for again, without those that do not.
+const TRIES: usize = 4;
+
+impl PlanContext<'_> {
+    /// Makes a plan within the limits, with fewer and larger nodes where these hold more pods.
+    ///
+    /// If the plan with larger nodes leaves out pods, too, the others are planned for as if those did not exist. So pods that are held
+    /// back never change what is bought for others.
+    pub(super) fn weigh_with_fewer_nodes(
+        &mut self,
+        ceilings: &Ceilings<'_>,
+        inputs: (&[Successor], &Supply<'_>),
+        held: &mut Held,
+        stop: &mut dyn StopSignal,
+    ) -> Attempt {
+        let mut tries = 0;
+        loop {
+            let (demand, before) = (self.demand.clone(), held.clone());
+            let first = self.weigh_and_hold(ceilings, inputs, held, stop);
+            let crowds = self.crowds(ceilings, (&demand, &before), held, inputs.0, &first.plan);
+            if crowds.is_empty() || stop.should_stop() {
+                return first;
+            }
+            let after = (mem::replace(&mut self.demand, demand), mem::replace(held, before.clone()));
+            self.renew_horizons();
+            self.crowds = crowds;
+            let mut second = self.weigh_and_hold(ceilings, inputs, held, stop);
+            self.crowds.clear();
+            let is_better =
+                second.plan.refused.is_empty() && self.left_over(&second.plan) < self.left_over(&first.plan);
+            if !is_better {
+                (self.demand, *held) = after;
+                self.renew_horizons();
+                return first;
+            }
+            tries += 1;
+            let holds_none = held.len() == before.len();
+            if holds_none || tries == TRIES {
+                let serves_all = holds_none && second.plan.unplaced.len() == self.demand.unplaced.len();
+                lower_bound(&mut second.plan, Some(&first.plan).filter(|_| serves_all));
+                return second;
+            }
+        }
+    }
+
+    /// Returns how many pods a new node must hold, by namespace, so that the pods for which nodes are bought or which were held back
+    /// fit the nodes that it may still have. Only namespaces whose limit on nodes holds pods back are listed.
+    fn crowds(
+        &self,
+        ceilings: &Ceilings<'_>,
+        (demand, before): (&Demand<'_>, &Held),
+        held: &Held,
+        successors: &[Successor],
+        plan: &Plan,
+    ) -> BTreeMap<String, u64> {
+        let nodes = NamespaceLimit::Nodes;
+        let is_cut =
+            |(pod, excess): &(&PodKey, &Excess)| excess.ceiling.kind == nodes && !before.contains_key(*pod);
+        let cut: BTreeSet<&str> = held.iter().filter(is_cut).map(|(pod, _)| pod.namespace()).collect();
+        let mut crowds = BTreeMap::new();
+        if cut.is_empty() || !plan.refused.is_empty() {
+            return crowds;
+        }
+        let accounts = self.accounts(successors, Some(plan));
+        let on_new: BTreeSet<&PodKey> = plan.claims.iter().flat_map(|claim| &claim.planned_pods).collect();
+        for (namespace, ceilings) in ceilings.iter().filter(|(name, _)| cut.contains(**name)) {
+            let Some(ceiling) = ceilings.iter().find(|one| one.kind == nodes) else { continue };
+            let left = ceiling.most.saturating_sub(accounts.standing(namespace).of(nodes));
+            let waits = |want: &&PendingPod<'_>| {
+                let key = &want.pod.key;
+                key.namespace() == *namespace
+                    && counts(want.pod)
+                    && (on_new.contains(key) || held.contains_key(key))
+            };
+            let pods = demand.pending.iter().filter(waits).count() as u64;
+            if left > 0 && pods > left {
+                crowds.insert((*namespace).to_owned(), pods.div_ceil(left));
+            }
+        }
+        crowds
+    }
+}
+
+impl Unit<'_> {
+    /// Gives the places on fuller nodes to the first of the pods that ask for the same, because these pods can take each other's places. So
+    /// a limit on nodes leaves out as few of them as possible.
+    pub(super) fn fuller_first(units: &mut [Self]) {
+        let mut pods: BTreeMap<usize, usize> = BTreeMap::new();
+        for (at, _) in units.iter().flat_map(|unit| &unit.on_new) {
+            *pods.entry(*at).or_default() += 1;
+        }
+        let mut places: BTreeMap<&PodSpec, Vec<usize>> = BTreeMap::new();
+        for unit in units.iter().filter(|unit| !unit.is_gang) {
+            for &(at, pod) in &unit.on_new {
+                places.entry(&pod.spec).or_default().push(at);
+            }
+        }
+        for places in places.values_mut() {
+            places.sort_by_key(|at| (pods[at], Reverse(*at)));
+        }
+        for unit in units.iter_mut().filter(|unit| !unit.is_gang) {
+            for (at, pod) in &mut unit.on_new {
+                if let Some(place) = places.get_mut(&pod.spec).and_then(Vec::pop) {
+                    *at = place;
+                }
+            }
+        }
+    }
+}
+
+/// Replaces the bound of a plan with larger nodes, which only counts these nodes. The bound of a plan for some of its pods with all
+/// nodes holds, if there is one.
+fn lower_bound(plan: &mut Plan, other: Option<&Plan>) {
+    plan.bound = other.map_or(UsdPerHour::ZERO, |other| other.bound.min(plan.bound));
+    if let Some(over_time) = &mut plan.over_time {
+        let other = other.and_then(|other| other.over_time.as_ref());
+        over_time.bound = other.map_or(Usd::default(), |other| other.bound.min(over_time.bound));
+    }
+    plan.proof = other.map_or(plan.proof, |other| other.proof.max(plan.proof));
+}

@@ -1,0 +1,225 @@
+//! The rules of pools on spot nodes ([`SpotRules`]), in the solver's form.
+//!
+//! The solver keeps the shares, running nodes included. It does not know that spot nodes may have to wait: for a number of on-demand
+//! nodes, or because too few of the running nodes are on demand. So a solution that has spot nodes too early is not carried out. The
+//! first on-demand nodes of a plan without these spot nodes come first, and the rest is solved after them.
+
+use std::collections::BTreeMap;
+
+use poolwright_catalog::OfferingId;
+use poolwright_solver::problem::NodeShare;
+use poolwright_solver::solution::NewNodes;
+use poolwright_solver::{Problem, Solution, StopSignal, UnplacedReason, solve};
+
+use crate::model::{CountOrPercent, SpotRules};
+use crate::plan::pack::solves::Run;
+use crate::plan::pack::solves::candidates::NodeCandidate;
+use crate::plan::pack::solves::columns::{Column, Columns, Source};
+use crate::supply::offerings::Supply;
+use crate::supply::spot_mix::{SpotMix, is_spot};
+
+/// A rule on spot nodes, with the index of its pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SpotRule {
+    OnDemandFloor(usize, CountOrPercent),
+    MaxShare(usize, u32),
+}
+
+impl SpotRule {
+    /// Returns a message about pods that the rule leaves out.
+    pub fn sentence(self, supply: &Supply<'_>) -> String {
+        let name = |pool: usize| &supply.pools[pool].pool.name;
+        match self {
+            Self::OnDemandFloor(pool, floor) => format!(
+                "pool `{}` must have at least {} on demand (spec.spot.onDemandFloor), and no on-demand node that fits it can be bought \
+                 now; allow more on-demand offerings, or lower the floor",
+                name(pool),
+                SpotRules::floor_in_words(floor)
+            ),
+            Self::MaxShare(pool, most) => format!(
+                "pool `{}` may have at most {most} % of its spot nodes of one instance type and zone (spec.spot.maxShare), and no other \
+                 node that fits it can be bought now; allow more instance types, zones or on-demand offerings, or raise maxShare",
+                name(pool)
+            ),
+        }
+    }
+}
+
+/// The shares of nodes in a solver call, and the rule behind each.
+#[derive(Debug, Default)]
+pub(crate) struct SpotShares {
+    pub shares: Vec<NodeShare>,
+    pub rules: Vec<SpotRule>,
+}
+
+impl Run<'_, '_, '_, '_> {
+    /// Returns the pool and the offering of a column that buys nodes.
+    fn bought(&self, candidates: &[NodeCandidate], column: Column) -> Option<(usize, &OfferingId)> {
+        let Source::New(at) = column.source else { return None };
+        let NodeCandidate { pool, offer, .. } = candidates[at];
+        Some((pool, &self.inputs.supply.offering(pool, offer.offering).id))
+    }
+
+    /// Returns the nodes of a pool that stay, with those bought so far.
+    fn with_bought(&self, pool: usize, staying: &SpotMix) -> SpotMix {
+        let mut mix = staying.clone();
+        for node in self.outcome.new.iter().filter(|node| node.pool == pool) {
+            mix.add(&self.inputs.supply.offering(pool, node.offer.offering).id, 1);
+        }
+        mix
+    }
+
+    /// Returns whether some columns are spot nodes of a pool with rules on them.
+    pub(crate) fn has_spot_rules(&self, candidates: &[NodeCandidate], columns: &Columns) -> bool {
+        let mut bought = columns.all.iter().filter_map(|column| self.bought(candidates, *column));
+        let mixes = self.inputs.spot_mixes;
+        !mixes.is_empty() && bought.any(|(pool, id)| is_spot(id) && mixes.contains_key(&pool))
+    }
+
+    /// Returns the shares of nodes for a solver call.
+    pub(crate) fn spot_shares(&self, candidates: &[NodeCandidate], columns: &Columns) -> SpotShares {
+        let mut all = SpotShares::default();
+        for (&pool, staying) in self.inputs.spot_mixes {
+            let mut nodes: Vec<u32> = Vec::new();
+            let mut by_offering: BTreeMap<&OfferingId, Vec<u32>> = BTreeMap::new();
+            for (at, column) in (0_u32..).zip(&columns.all) {
+                let bought = self.bought(candidates, *column).filter(|(of, _)| *of == pool);
+                let Some((_, offering)) = bought else { continue };
+                nodes.push(at);
+                if is_spot(offering) {
+                    by_offering.entry(offering).or_default().push(at);
+                }
+            }
+            if by_offering.is_empty() {
+                continue;
+            }
+            let mut spot: Vec<u32> = by_offering.values().flatten().copied().collect();
+            spot.sort_unstable();
+            let of = self.inputs.supply.pools[pool].pool;
+            let mix = self.with_bought(pool, staying);
+            let number = |nodes: u64| u32::try_from(nodes).unwrap_or(u32::MAX);
+            if let Some(floor @ CountOrPercent::Percent(percent @ 1..)) = of.spot.on_demand_floor {
+                all.rules.push(SpotRule::OnDemandFloor(pool, floor));
+                all.shares.push(NodeShare {
+                    name: format!("onDemandFloor {percent}% of pool {}", of.name),
+                    part: spot.clone(),
+                    of: nodes,
+                    at_most_permille: 1000 - 10 * number(percent.min(100)),
+                    round_up: false,
+                    running_part: number(mix.all_spot()),
+                    running_of: number(mix.all_spot() + mix.on_demand),
+                });
+            }
+            if let Some(most @ 0..100) = of.spot.max_share {
+                for (offering, part) in by_offering {
+                    let running = mix.spot.get(offering).copied().unwrap_or(0);
+                    all.rules.push(SpotRule::MaxShare(pool, most));
+                    all.shares.push(NodeShare {
+                        name: format!("maxShare {most}% of {offering} of pool {}", of.name),
+                        part,
+                        of: spot.clone(),
+                        at_most_permille: 10 * most,
+                        round_up: true,
+                        running_part: number(running),
+                        running_of: number(mix.all_spot()),
+                    });
+                }
+            }
+        }
+        all
+    }
+
+    /// Returns the pools that would have spot nodes although they lack on-demand nodes, with the number that each lacks now.
+    pub(crate) fn lacking_on_demand(
+        &self,
+        candidates: &[NodeCandidate],
+        columns: &Columns,
+        solution: &Solution,
+    ) -> BTreeMap<usize, u64> {
+        let mut lacking = BTreeMap::new();
+        for (&pool, staying) in self.inputs.spot_mixes {
+            let Some(floor) = self.inputs.supply.pools[pool].pool.spot.on_demand_floor else { continue };
+            let before = self.with_bought(pool, staying);
+            let mut after = before.clone();
+            for group in &solution.new_nodes {
+                let bought = self.bought(candidates, columns.all[group.candidate as usize]);
+                if let Some((_, offering)) = bought.filter(|(of, _)| *of == pool) {
+                    after.add(offering, group.count.into());
+                }
+            }
+            if after.all_spot() > before.all_spot() && after.shortfall(floor) > 0 {
+                lacking.insert(pool, before.lacks(floor));
+            }
+        }
+        lacking
+    }
+
+    /// Returns a solution for a part of the pods: those on the cheapest of the on-demand nodes that the pools lack, in a plan without
+    /// spot nodes of these pools. It is the whole plan if that has no such node. `None` if a solution failed verification.
+    pub(crate) fn on_demand_first(
+        &mut self,
+        candidates: &[NodeCandidate],
+        columns: &Columns,
+        problem: &Problem,
+        lacking: &BTreeMap<usize, u64>,
+        stop: &mut dyn StopSignal,
+    ) -> Option<Solution> {
+        let of_pool =
+            |column: &Column| self.bought(candidates, *column).map(|(pool, id)| (pool, is_spot(id)));
+        let bought: Vec<Option<(usize, bool)>> = columns.all.iter().map(of_pool).collect();
+        let mut without = problem.clone();
+        for (bought, candidate) in bought.iter().zip(&mut without.candidates) {
+            if bought.is_some_and(|(pool, is_spot)| is_spot && lacking.contains_key(&pool)) {
+                candidate.max_nodes = Some(0);
+            }
+        }
+        let solved = solve(&without, &self.inputs.options.solver, stop);
+        let whole = self.checked(&without, solved)?;
+        let mut groups: Vec<&NewNodes> = whole.new_nodes.iter().collect();
+        groups.sort_by_key(|group| (problem.candidates[group.candidate as usize].price, group.candidate));
+        let (mut lacking, mut pods) = (lacking.clone(), vec![0; problem.classes.len()]);
+        for group in groups {
+            let pool = bought[group.candidate as usize].map(|(pool, _)| pool);
+            let Some(left) = pool.and_then(|pool| lacking.get_mut(&pool)) else { continue };
+            let nodes = u32::try_from(*left).unwrap_or(u32::MAX).min(group.count);
+            *left -= u64::from(nodes);
+            for (class, each) in &group.pods {
+                pods[*class as usize] += each * nodes;
+            }
+        }
+        if pods.iter().all(|count| *count == 0) {
+            return Some(whole);
+        }
+        for (class, count) in without.classes.iter_mut().zip(pods) {
+            class.count = count;
+            // In the plan, other pods may be in that room.
+            class.existing.clear();
+        }
+        let solved = solve(&without, &self.inputs.options.solver, stop);
+        self.checked(&without, solved)
+    }
+
+    /// Notes the rule on spot nodes that leaves pods of `classes` out, if one does. `lacking` are the pools without further spot
+    /// nodes.
+    pub(crate) fn note_spot_rules(
+        &mut self,
+        (candidates, columns): (&[NodeCandidate], &Columns),
+        classes: &[usize],
+        (shares, lacking): (&SpotShares, &BTreeMap<usize, u64>),
+        solution: &Solution,
+    ) {
+        for left in &solution.unplaced {
+            let closed = |column: &u32| {
+                let (pool, id) = self.bought(candidates, columns.all[*column as usize])?;
+                let floor = self.inputs.supply.pools[pool].pool.spot.on_demand_floor?;
+                (is_spot(id) && lacking.contains_key(&pool)).then_some(SpotRule::OnDemandFloor(pool, floor))
+            };
+            let rule = match left.reason {
+                UnplacedReason::ShareReached(share) => shares.rules.get(share as usize).copied(),
+                UnplacedReason::LimitReached(_) => None,
+                _ => columns.homes[left.class as usize].iter().find_map(closed),
+            };
+            self.outcome.spot_rule[classes[left.class as usize]] = rule;
+        }
+    }
+}

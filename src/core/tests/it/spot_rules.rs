@@ -1,0 +1,214 @@
+//! Tests of the rules of pools on spot nodes: the floor of on-demand nodes, and the largest share of one offering.
+
+use std::collections::BTreeMap;
+
+use poolwright_catalog::{Catalogue, OfferingId, Price, PriceSource, Quote, RankedOffering};
+use poolwright_core::plan::{CostRule, Plan, UnplacedReason};
+use poolwright_core::{Claim, ClaimName, CountOrPercent, Pool, Snapshot, SpotRules, Uid, why};
+use poolwright_terms::CapacityType::{OnDemand, Spot};
+use poolwright_terms::labels::CAPACITY_TYPE;
+use poolwright_terms::{CapacityType, ConditionType};
+
+use crate::kit::*;
+
+/// Two types of one size, each on demand and, for a third of the price, on spot.
+fn market() -> Catalogue {
+    let sold = catalogue(vec![
+        Kind("one", capacity(4, 16, 0), None, &[("a", "0.30"), ("b", "0.30")]),
+        Kind("two", capacity(4, 16, 0), None, &[("a", "0.33")]),
+    ]);
+    let mut offerings = sold.offerings().to_vec();
+    offerings.extend(sold.offerings().iter().cloned().map(|mut one| {
+        let price = if one.id.instance_type.as_str() == "one" { "0.10" } else { "0.11" };
+        one.id.capacity_type = Spot;
+        one.price =
+            Price::Known(Quote { usd_per_hour: usd(price), source: PriceSource::new("test"), as_of: None });
+        one
+    }));
+    Catalogue::new(sold.origin().clone(), sold.types().values().cloned().collect(), offerings)
+}
+
+fn ruled(on_demand_floor: Option<CountOrPercent>, max_share: Option<u32>) -> Pool {
+    Pool { spot: SpotRules { on_demand_floor, max_share }, ..pool("gpu") }
+}
+
+fn percent(floor: u64) -> Pool {
+    ruled(Some(CountOrPercent::Percent(floor)), None)
+}
+
+fn number(floor: u64) -> Pool {
+    ruled(Some(CountOrPercent::Count(floor)), None)
+}
+
+/// Returns a cluster with these pods, of which each fills a node.
+fn with_pods(snapshot: Snapshot, count: usize) -> Snapshot {
+    with(snapshot, (0..count).map(|at| pod(&format!("p{at}"), requests(3, 1, 0))))
+}
+
+fn of(pool: Pool, pods: usize) -> Snapshot {
+    with_pods(cluster(market(), [pool]), pods)
+}
+
+/// Returns launched claims without room.
+fn running(on_demand: usize, spot: usize) -> Vec<Claim> {
+    let claim_of = |(name, capacity_type): (String, CapacityType)| {
+        let offering = OfferingId { capacity_type, ..id("one", "a") };
+        let offering = RankedOffering { offering, price: Some(usd("0.30")), allocatable: capacity(1, 1, 0) };
+        let (uid, offerings) = (Uid(format!("uid-{name}")), vec![offering]);
+        launched(Claim { name: ClaimName(name), uid, offerings, planned_pods: vec![], ..claim() })
+    };
+    let on_demand = (0..on_demand).map(|at| (format!("steady-{at}"), OnDemand));
+    on_demand.chain((0..spot).map(|at| (format!("spot-{at}"), Spot))).map(claim_of).collect()
+}
+
+/// Returns the numbers of on-demand and spot nodes that a plan buys.
+fn bought_of(plan: &Plan) -> (usize, usize) {
+    let of = |kind: CapacityType| {
+        plan.claims.iter().filter(|claim| claim.offering().capacity_type == kind).count()
+    };
+    (of(OnDemand), of(Spot))
+}
+
+#[test]
+fn a_floor_in_percent_buys_its_part_of_the_nodes_on_demand_and_the_rest_on_spot() {
+    assert_eq!(bought_of(&planned(&of(pool("gpu"), 10))), (0, 10));
+    let plan = planned(&of(percent(20), 10));
+    assert_eq!(bought_of(&plan), (2, 8));
+    assert_eq!(plan.cost, usd("1.40"));
+    assert!(plan.gap() < 0.001, "{}", plan.bound);
+    assert_eq!(bought_of(&planned(&of(percent(100), 3))), (3, 0));
+}
+
+#[test]
+fn the_plan_says_what_its_rules_on_spot_nodes_cost() {
+    let costs = |pool| {
+        let plan = planned(&of(pool, 10));
+        plan.rules.iter().map(|of| (of.rule, of.cost, of.at_least)).collect::<Vec<_>>()
+    };
+    assert_eq!(costs(percent(20)), [(CostRule::SpotRules, Some(usd("0.40")), false)]);
+    assert!(costs(pool("gpu")).is_empty());
+    let without_spot = Pool { requirements: vec![is_in(CAPACITY_TYPE, &["on-demand"])], ..percent(20) };
+    assert!(costs(without_spot).is_empty(), "they cost nothing");
+}
+
+#[test]
+fn running_nodes_count_so_a_floor_does_not_make_every_small_plan_buy_on_demand() {
+    for (there, expected) in
+        [((0, 0), (1, 0)), ((1, 0), (0, 1)), ((1, 3), (0, 1)), ((1, 4), (1, 0)), ((2, 4), (0, 1))]
+    {
+        let snapshot = with(of(percent(20), 1), running(there.0, there.1));
+        assert_eq!(bought_of(&planned(&snapshot)), expected, "{there:?} run");
+    }
+}
+
+#[test]
+fn nodes_that_are_about_to_go_do_not_count() {
+    let mut leaving = running(1, 1);
+    leaving[0] = true_since(leaving[0].clone(), ConditionType::Disrupting, 5);
+    let snapshot = with(of(number(1), 1), leaving);
+    assert_eq!(bought_of(&planned(&snapshot)), (1, 0));
+    assert_eq!(bought_of(&planned(&with(of(number(1), 1), running(1, 1)))), (0, 1));
+}
+
+#[test]
+fn a_floor_in_nodes_buys_so_many_on_demand_and_all_others_on_spot() {
+    let plan = planned(&of(number(2), 5));
+    assert_eq!(bought_of(&plan), (2, 3));
+    assert_eq!(plan.cost, usd("0.90"));
+    assert!(plan.bound <= plan.cost, "{} {}", plan.bound, plan.cost);
+    assert_eq!(bought_of(&planned(&of(number(2), 1))), (1, 0));
+    assert_eq!(bought_of(&planned(&with(of(number(2), 2), running(2, 0)))), (0, 2));
+}
+
+#[test]
+fn a_pool_below_its_floor_first_gets_the_on_demand_nodes_that_it_lacks() {
+    for (pods, expected) in [(1, (1, 0)), (4, (4, 0)), (5, (5, 0)), (6, (5, 1)), (8, (6, 2))] {
+        let snapshot = with(of(percent(50), pods), running(0, 4));
+        assert_eq!(bought_of(&planned(&snapshot)), expected, "{pods} pods");
+    }
+}
+
+#[test]
+fn a_claim_that_counts_as_on_demand_lists_no_spot_offering() {
+    let plan = planned(&of(percent(50), 2));
+    let counts = |claim: &&poolwright_core::plan::PlannedClaim| claim.offering().capacity_type == OnDemand;
+    let claims: Vec<_> = plan.claims.iter().filter(counts).collect();
+    assert_eq!(claims.len(), 1);
+    assert!(claims[0].offerings.iter().all(|one| one.offering.capacity_type == OnDemand), "{claims:?}");
+    assert!(claims[0].reason.contains("no spot node may take its place (spec.spot)"), "{}", claims[0].reason);
+}
+
+#[test]
+fn pods_that_only_spot_would_fit_wait_and_their_reason_names_the_floor() {
+    for (floor, words) in [(percent(20), "20 % of its nodes"), (number(1), "1 node")] {
+        let pool = Pool { requirements: vec![is_in(CAPACITY_TYPE, &["spot"])], ..floor };
+        let plan = planned(&of(pool, 2));
+        assert!(plan.claims.is_empty(), "{:?}", plan.claims);
+        assert_eq!(plan.unplaced.len(), 2);
+        for left in &plan.unplaced {
+            assert_eq!(left.reason, UnplacedReason::LimitReached);
+            assert_eq!(
+                left.message,
+                format!(
+                    "pool `gpu` must have at least {words} on demand (spec.spot.onDemandFloor), and no on-demand node that fits it can \
+                     be bought now; allow more on-demand offerings, or lower the floor"
+                )
+            );
+        }
+    }
+}
+
+#[test]
+fn the_spot_nodes_are_divided_so_that_none_of_their_offerings_exceeds_its_share() {
+    let spot_only =
+        |max_share| Pool { requirements: vec![is_in(CAPACITY_TYPE, &["spot"])], ..ruled(None, max_share) };
+    let by_offering = |plan: &Plan| {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for claim in &plan.claims {
+            *counts.entry(claim.offering().to_string()).or_default() += 1;
+        }
+        counts
+    };
+    let free = by_offering(&planned(&of(spot_only(None), 5)));
+    assert!(!free.contains_key("two/a/spot"), "{free:?}");
+    let plan = planned(&of(spot_only(Some(40)), 5));
+    let shared = by_offering(&plan);
+    assert_eq!(shared.into_values().collect::<Vec<_>>(), [2, 2, 1]);
+    let dearer =
+        plan.claims.iter().find(|claim| claim.instance_type().as_str() == "two").expect("it is bought");
+    assert!(dearer.reason.contains("cheaper spot offerings keep to their share"), "{}", dearer.reason);
+    assert!(dearer.offerings.iter().all(|one| one.offering.instance_type.as_str() == "two"), "{dearer:?}");
+    // Four of five spot nodes run as one/a, more than its share.
+    let snapshot = with(of(spot_only(Some(40)), 1), running(0, 4));
+    assert!(!by_offering(&planned(&snapshot)).contains_key("one/a/spot"));
+}
+
+#[test]
+fn a_share_that_no_offering_can_keep_leaves_pods_out_and_their_reason_names_it() {
+    let pool = Pool {
+        requirements: vec![is_in(CAPACITY_TYPE, &["spot"]), is_in("topology.kubernetes.io/zone", &["b"])],
+        ..ruled(None, Some(40))
+    };
+    let plan = planned(&of(pool, 3));
+    assert_eq!((plan.claims.len(), plan.unplaced.len()), (1, 2));
+    let told = &plan.unplaced[0].message;
+    assert!(
+        told.starts_with(
+            "pool `gpu` may have at most 40 % of its spot nodes of one instance type and zone (spec.spot.maxShare)"
+        ),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_explanation_of_a_pool_says_what_its_rules_ask_and_what_there_is() {
+    let pool = ruled(Some(CountOrPercent::Percent(20)), Some(50));
+    let snapshot = with(of(pool.clone(), 0), running(1, 2));
+    let lines = why::pool(&snapshot, &planned(&snapshot), &pool.name).expect("the pool is there");
+    for line in [
+        "Its onDemandFloor asks for at least 20 % of its nodes on demand; of 3 nodes that stay now, 2 are spot.",
+        "Its maxShare allows at most 50 % of its spot nodes of one instance type and zone; now 2 of 2 are one/a/spot.",
+    ] {
+        assert!(lines.iter().any(|told| told == line), "{line}: {lines:?}");
+    }
+}
