@@ -180,7 +180,7 @@ impl Planner {
         let Some((plan, snapshot)) = self.compute_plan(snapshot.clone(), options.clone()).await else {
             error!("planning panicked; this is a bug");
             self.context.metrics.plans.with_label_values(&["failed"]).inc();
-            self.set_aside(&snapshot, options).await;
+            Box::pin(self.set_aside(&snapshot, options)).await;
             return false;
         };
         let took = self.context.clock.monotonic().saturating_sub(started);
@@ -191,7 +191,7 @@ impl Planner {
             for violation in &plan.refused {
                 error!(violation, "the independent check refused the plan: nothing is bought; this is a bug");
             }
-            self.set_aside(&snapshot, options).await;
+            Box::pin(self.set_aside(&snapshot, options)).await;
             return false;
         }
         let room = self.consolidation.find_room(&snapshot, &plan, options).await;
@@ -214,7 +214,8 @@ impl Planner {
             && followed.obsolete.is_empty()
             && !makes_room
             && self.context.world.plan_at().is_none();
-        let look_again = if quiet { self.consolidation.look(&snapshot, &plan, options).await } else { None };
+        let look_again =
+            if quiet { Box::pin(self.consolidation.look(&snapshot, &plan, options)).await } else { None };
         let look_again = look_again.or_else(|| self.consolidation.next_look());
         // Pods give way when the places of their successors are open.
         let to_evict = self.context.clock.now().checked_add(ROOM_AGAIN).ok().filter(|_| makes_room);

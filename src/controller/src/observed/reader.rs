@@ -13,6 +13,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client, Error, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
+use tower::service_fn;
 
 use super::lists;
 use crate::leader::writer::Permit;
@@ -20,9 +21,13 @@ use crate::leader::writer::Permit;
 /// The timeout of one read. The client's own timeout is minutes, and an action on a claim would hang that long.
 const LIMIT: Duration = Duration::from_secs(15);
 
+/// The time in which the answer to a request must begin, a watch's too. A watch that is never answered would otherwise keep the
+/// controller from seeing changes for the five minutes of the client's own timeout.
+const BEGINS: Duration = Duration::from_secs(30);
+
 #[derive(Debug, thiserror::Error)]
-#[error("no answer within {LIMIT:?}")]
-struct NoAnswer;
+#[error("no answer within {0:?}")]
+struct NoAnswer(Duration);
 
 /// Reads the API server.
 #[derive(Clone)]
@@ -31,9 +36,18 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Creates a reader of this API server.
+    /// Creates a reader of this API server. It gives up each request whose answer does not begin within half a minute.
+    ///
+    /// # Panics
+    ///
+    /// Outside a Tokio runtime.
     pub fn new(client: Client) -> Self {
-        Self { client }
+        let namespace = client.default_namespace().to_owned();
+        let send = move |request| {
+            let client = client.clone();
+            async move { within(BEGINS, client.send(request)).await }
+        };
+        Self { client: Client::new(service_fn(send), namespace) }
     }
 
     /// Returns the objects of one kind in the whole cluster.
@@ -131,11 +145,23 @@ impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
 
 /// Waits for the answer to a read, with a timeout.
 async fn answer<T>(read: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    timeout(LIMIT, read).await.unwrap_or_else(|_| Err(Error::Service(Box::new(NoAnswer))))
+    within(LIMIT, read).await
+}
+
+async fn within<T>(limit: Duration, read: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    timeout(limit, read).await.unwrap_or_else(|_| Err(Error::Service(Box::new(NoAnswer(limit)))))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use axum::http::{Request, Response};
+    use futures::StreamExt;
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::client::Body;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -143,5 +169,22 @@ mod tests {
         let error = answer(std::future::pending::<Result<(), Error>>()).await.unwrap_err();
         assert!(error.to_string().contains("15"), "{error}");
         assert!(answer(async { Ok(1) }).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_is_never_answered_starts_again_within_a_minute() {
+        let asked = Arc::new(AtomicU32::new(0));
+        let count = asked.clone();
+        let silent = service_fn(move |_: Request<Body>| {
+            count.fetch_add(1, Ordering::Relaxed);
+            std::future::pending::<Result<Response<Body>, Error>>()
+        });
+        let pods = Reader::new(Client::new(silent, "default")).all::<Pod>();
+        let mut events = pods.watch(watcher::Config::default(), "test");
+        let error = events.next().await.expect("an event").unwrap_err();
+        assert!(format!("{error:?}").contains("30s"), "{error:?}");
+        let again = timeout(Duration::from_mins(1), events.next()).await;
+        assert!(again.is_ok_and(|event| event.is_some_and(|event| event.is_err())));
+        assert!(asked.load(Ordering::Relaxed) >= 2);
     }
 }
