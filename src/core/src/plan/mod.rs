@@ -26,6 +26,7 @@ pub(crate) mod prepare;
 pub(crate) mod report;
 pub(crate) mod retire;
 pub(crate) mod rule_costs;
+pub(crate) mod spot_rule;
 pub(crate) mod unplaced;
 
 pub use crate::demand::{ExpectedPods, MOST_OF_OWNER, expected};

@@ -1,4 +1,4 @@
-//! The rules of pools on spot nodes ([`SpotRules`]), in the solver's form.
+//! The rules of pools on spot nodes ([`SpotRules`](crate::model::SpotRules)), in the solver's form.
 //!
 //! The solver keeps the shares, running nodes included. It does not know that spot nodes may have to wait: for a number of on-demand
 //! nodes, or because too few of the running nodes are on demand. So a solution that has spot nodes too early is not carried out. The
@@ -11,39 +11,12 @@ use poolwright_solver::problem::NodeShare;
 use poolwright_solver::solution::NewNodes;
 use poolwright_solver::{Problem, Solution, StopSignal, UnplacedReason, solve};
 
-use crate::model::{CountOrPercent, SpotRules};
+use crate::model::CountOrPercent;
 use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::candidates::NodeCandidate;
 use crate::plan::pack::solves::columns::{Column, Columns, Source};
-use crate::supply::offerings::Supply;
+use crate::plan::spot_rule::SpotRule;
 use crate::supply::spot_mix::{SpotMix, is_spot};
-
-/// A rule on spot nodes, with the index of its pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SpotRule {
-    OnDemandFloor(usize, CountOrPercent),
-    MaxShare(usize, u32),
-}
-
-impl SpotRule {
-    /// Returns a message about pods that the rule leaves out.
-    pub fn sentence(self, supply: &Supply<'_>) -> String {
-        let name = |pool: usize| &supply.pools[pool].pool.name;
-        match self {
-            Self::OnDemandFloor(pool, floor) => format!(
-                "pool `{}` must have at least {} on demand (spec.spot.onDemandFloor), and no on-demand node that fits it can be bought \
-                 now; allow more on-demand offerings, or lower the floor",
-                name(pool),
-                SpotRules::floor_in_words(floor)
-            ),
-            Self::MaxShare(pool, most) => format!(
-                "pool `{}` may have at most {most} % of its spot nodes of one instance type and zone (spec.spot.maxShare), and no other \
-                 node that fits it can be bought now; allow more instance types, zones or on-demand offerings, or raise maxShare",
-                name(pool)
-            ),
-        }
-    }
-}
 
 /// The shares of nodes in a solver call, and the rule behind each.
 #[derive(Debug, Default)]

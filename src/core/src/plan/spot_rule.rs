@@ -1,0 +1,31 @@
+//! A rule of a pool on spot nodes that leaves pods out, in words.
+
+use crate::model::{CountOrPercent, SpotRules};
+use crate::supply::offerings::Supply;
+
+/// A rule on spot nodes, with the index of its pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SpotRule {
+    OnDemandFloor(usize, CountOrPercent),
+    MaxShare(usize, u32),
+}
+
+impl SpotRule {
+    /// Returns a message about pods that the rule leaves out.
+    pub fn sentence(self, supply: &Supply<'_>) -> String {
+        let name = |pool: usize| &supply.pools[pool].pool.name;
+        match self {
+            Self::OnDemandFloor(pool, floor) => format!(
+                "pool `{}` must have at least {} on demand (spec.spot.onDemandFloor), and no on-demand node that fits it can be bought \
+                 now; allow more on-demand offerings, or lower the floor",
+                name(pool),
+                SpotRules::floor_in_words(floor)
+            ),
+            Self::MaxShare(pool, most) => format!(
+                "pool `{}` may have at most {most} % of its spot nodes of one instance type and zone (spec.spot.maxShare), and no other \
+                 node that fits it can be bought now; allow more instance types, zones or on-demand offerings, or raise maxShare",
+                name(pool)
+            ),
+        }
+    }
+}
