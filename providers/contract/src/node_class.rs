@@ -65,9 +65,27 @@ pub struct ClassOffers {
     pub left_out: BTreeMap<InstanceTypeName, String>,
 }
 
-/// Sells the whole catalogue as it is.
-pub fn sells_all(_: &Value, catalogue: &Catalogue) -> ClassOffers {
-    ClassOffers { catalogue: Ok(catalogue.clone()), notes: Vec::new(), left_out: BTreeMap::new() }
+/// Sells the whole catalogue as it is, unless the status of the class says that it is not ready.
+pub fn sells_all(object: &Value, catalogue: &Catalogue) -> ClassOffers {
+    let catalogue = not_ready(object).map_or_else(|| Ok(catalogue.clone()), Err);
+    ClassOffers { catalogue, notes: Vec::new(), left_out: BTreeMap::new() }
+}
+
+/// Returns why a class is not ready, if its status says so of the spec that it has now.
+fn not_ready(object: &Value) -> Option<String> {
+    let (meta, status) = (&object["metadata"], &object["status"]);
+    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+    let ready = conditions.find(|one| one["type"] == "Ready" && one["status"] == "False")?;
+    let observed = ready["observedGeneration"].as_i64().or_else(|| status["observedGeneration"].as_i64());
+    if let (Some(observed), Some(generation)) = (observed, meta["generation"].as_i64())
+        && observed != generation
+    {
+        return None;
+    }
+    let (kind, name) = (object["kind"].as_str()?, meta["name"].as_str()?);
+    let text = |field: &str| ready[field].as_str().filter(|text| !text.is_empty());
+    let why = text("message").or_else(|| text("reason")).unwrap_or("its status does not say why");
+    Some(format!("{kind} `{name}` is not ready: {why}"))
 }
 
 /// Returns the CustomResourceDefinitions of a cluster: the common ones, then one for each node class.

@@ -98,6 +98,9 @@ pub struct Catalogue {
     origin: CatalogueOrigin,
     types: BTreeMap<InstanceTypeName, InstanceType>,
     offerings: Vec<Offering>,
+    /// Resources that nodes lack only for want of a setting of their node class, each with the setting.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    addable: BTreeMap<String, String>,
 }
 
 impl Catalogue {
@@ -108,7 +111,18 @@ impl Catalogue {
         offerings.retain(|offering| types.contains_key(&offering.id.instance_type));
         offerings.sort_by(|a, b| a.id.cmp(&b.id));
         offerings.dedup_by(|later, first| later.id == first.id);
-        Self { origin, types, offerings }
+        Self { origin, types, offerings, addable: BTreeMap::new() }
+    }
+
+    /// Returns the same catalogue, which knows that a setting of its node class adds a resource to nodes: `efa: Auto`.
+    pub fn with_addable(mut self, resource: &str, setting: &str) -> Self {
+        self.addable.insert(resource.to_owned(), setting.to_owned());
+        self
+    }
+
+    /// Returns the setting of its node class that adds a resource to nodes, if there is one and the class does not have it.
+    pub fn addable(&self, resource: &str) -> Option<&str> {
+        self.addable.get(resource).map(String::as_str)
     }
 
     /// Returns its source.
@@ -151,7 +165,8 @@ impl Catalogue {
             .collect();
         let left: BTreeSet<_> = offerings.iter().map(|offering| &offering.id.instance_type).collect();
         let types = self.types.values().filter(|kind| left.contains(&kind.name)).cloned().collect();
-        Self::new(CatalogueOrigin::of(self.origin.source.clone(), &offerings), types, offerings)
+        let origin = CatalogueOrigin::of(self.origin.source.clone(), &offerings);
+        Self { addable: self.addable.clone(), ..Self::new(origin, types, offerings) }
     }
 
     /// Returns the same catalogue under another name.

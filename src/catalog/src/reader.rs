@@ -15,7 +15,9 @@ use crate::instance::{InstanceType, InstanceTypeName};
 use crate::offering::{Catalogue, CatalogueOrigin, Offering, OfferingId};
 use crate::sanity;
 use columns::Columns;
-pub use columns::{OPTIONAL as OPTIONAL_COLUMNS, REQUIRED as REQUIRED_COLUMNS};
+pub use columns::{
+    EPHEMERAL_STORAGE as EPHEMERAL_STORAGE_COLUMN, OPTIONAL as OPTIONAL_COLUMNS, REQUIRED as REQUIRED_COLUMNS,
+};
 pub use lines::LineNumbers;
 pub use problem::{CsvProblem, CsvProblems};
 use row::RowReader;

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use poolwright_controller::causes;
 
 use crate::print::printable;
+use crate::reach;
 
 /// The outcome of a command that did its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +84,12 @@ pub fn code(result: Result<ExitStatus, Failure>) -> ExitCode {
             ExitCode::from(2)
         }
         Err(Failure::Other(error)) => {
-            eprintln!("error: {}", printable(&causes(error.as_ref())));
+            let told = causes(error.as_ref());
+            let told = match reach::next_step(error.as_ref()) {
+                Some(next) => format!("{}; {next}", told.trim_end_matches('.')),
+                None => told,
+            };
+            eprintln!("error: {}", printable(&told));
             ExitCode::FAILURE
         }
     }

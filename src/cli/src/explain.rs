@@ -25,7 +25,7 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
     let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
     let now = clock.now();
     let PlanWithRoom { mut plan, explanations } = plan_with_room(&input.snapshot, now, &options, &mut timer);
-    if kind == Explainable::Pod {
+    if matches!(kind, Explainable::Pod | Explainable::Pool) {
         tell_of_flags(&mut plan, &input, now, &options, &flags.search);
     }
     let snapshot = &input.snapshot;

@@ -8,6 +8,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, Error, ResourceExt};
+use poolwright_api::meant;
 use poolwright_controller::causes;
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_terms::keys::{LEASE, RESERVED_TAINT};
@@ -42,7 +43,11 @@ async fn open(flags: &OpenFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
                 "a controller runs ({holder} leads) and would close the nodes again; to keep the nodes of a pool open, set `spec.disruption.retire: Never` in the NodePool"
             )));
         }
-        Err(why) => {
+        Err(error) if !matches!(error, Error::Api(_)) => {
+            return Err(Failure::Other(anyhow::Error::new(error).context("cannot read the cluster")));
+        }
+        Err(error) => {
+            let why = causes(&error);
             let said = format!(
                 "Whether a controller runs is not known ({why}). If one does, it closes the nodes again."
             );
@@ -85,12 +90,12 @@ async fn open(flags: &OpenFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
 ///
 /// # Errors
 ///
-/// Says why the Lease cannot be read.
-async fn leads(client: &Client, now: Timestamp) -> Result<Option<String>, String> {
+/// The Lease cannot be read.
+async fn leads(client: &Client, now: Timestamp) -> Result<Option<String>, Error> {
     // The controller may run in any namespace.
     let by_name = ListParams::default().fields(&format!("metadata.name={LEASE}"));
     let leases = Api::<Lease>::all(client.clone()).list(&by_name).await;
-    let leader = leader(&leases.map_err(|error| causes(&error))?.items, now);
+    let leader = leader(&leases?.items, now);
     Ok(leader.holder.filter(|_| leader.leads))
 }
 
@@ -103,9 +108,17 @@ async fn find(api: &Api<Node>, flags: &OpenFlags) -> Result<Vec<Node>, Failure> 
     for name in &flags.nodes {
         let name = Explainable::Node.without_kind(name);
         let node = api.get_opt(name).await.with_context(|| format!("cannot read node {name}"))?;
-        nodes.push(node.ok_or_else(|| {
-            Failure::bad_input(format!("the cluster has no node `{name}`; `kubectl get nodes` lists them"))
-        })?);
+        let Some(node) = node else {
+            // The names only help, so an error is of no interest.
+            let all = api.list(&ListParams::default()).await.map(|all| all.items).unwrap_or_default();
+            let names: Vec<String> = all.iter().map(ResourceExt::name_any).collect();
+            let next = match meant(name, names.iter().map(String::as_str)) {
+                Some(known) => format!("did you mean {known}?"),
+                None => "`kubectl get nodes` lists them".to_owned(),
+            };
+            return Err(Failure::bad_input(format!("the cluster has no node `{name}`; {next}")));
+        };
+        nodes.push(node);
     }
     Ok(nodes)
 }

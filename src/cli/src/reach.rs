@@ -44,7 +44,45 @@ pub fn explain(error: BoxError, server: &str, credentials: &Credentials, now: Ti
             Box::new(Unanswered::Certificate(server.to_owned(), fault(found, credentials.authority(now))))
         }
         Some(rustls::Error::AlertReceived(alert)) if is_about_us(*alert) => refused(server, credentials, now),
-        _ => Box::new(Unanswered::Connection(server.to_owned(), causes(error.as_ref()))),
+        _ => {
+            let causes = causes(error.as_ref());
+            // The client's name for all failures to connect tells nothing.
+            let why = causes.strip_prefix("client error (Connect): ").unwrap_or(&causes);
+            Box::new(Unanswered::Connection(server.to_owned(), why.to_owned()))
+        }
+    }
+}
+
+/// The next step when a cluster does not answer.
+pub const NO_ANSWER: &str = "make sure that the cluster runs and that the kubeconfig and its context name it (`kubectl config \
+                             view --minify` shows both); `poolwright check` looks closer";
+
+/// Returns the next step after an error that a request to an API server caused; `None` if another error did, or if the error says it.
+pub fn next_step(error: &(dyn Error + 'static)) -> Option<String> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(kube::Error::Api(status)) = error.downcast_ref::<kube::Error>() {
+            return after_answer(status.code).map(str::to_owned);
+        }
+        if let Some(Unanswered::Connection(..)) = error.downcast_ref::<Unanswered>() {
+            return Some(NO_ANSWER.to_owned());
+        }
+        next = error.source();
+    }
+    None
+}
+
+/// Returns the next step after an answer with this HTTP status.
+const fn after_answer(status: u16) -> Option<&'static str> {
+    match status {
+        403 => Some(
+            "ask whoever runs the cluster for this right (`kubectl auth can-i --list` shows yours), or choose another user with --context",
+        ),
+        404 => {
+            Some("if a resource of Poolwright is missing, install it: poolwright crds | kubectl apply -f -")
+        }
+        429 | 500..=599 => Some("try again in a moment; `poolwright check` looks closer"),
+        _ => None,
     }
 }
 
@@ -173,9 +211,30 @@ mod tests {
         let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
         let told = explained(connect(refused)).to_string();
         let server = "the connection to the API server https://10.0.0.1:6443 failed";
-        assert_eq!(told, format!("{server}: client error (Connect): connection refused"));
+        assert_eq!(told, format!("{server}: connection refused"));
         let own = kube::Error::LinesCodecMaxLineLengthExceeded;
         assert!(explained(Box::new(own)).is::<kube::Error>());
+    }
+
+    #[test]
+    fn each_cause_has_its_own_next_step_and_a_cause_that_says_it_has_no_other() {
+        let told =
+            |error: kube::Error| next_step(anyhow::Error::new(error).context("cannot list pods").as_ref());
+        let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
+        let lost = told(kube::Error::Service(explained(connect(refused)))).unwrap();
+        assert!(lost.contains("kubeconfig") && lost.contains("poolwright check"), "{lost}");
+        let answered =
+            |code| told(kube::Error::Api(kube::core::Status::failure("no", "No").with_code(code).boxed()));
+        for (code, expected) in
+            [(403, "kubectl auth can-i --list"), (404, "poolwright crds |"), (503, "try again")]
+        {
+            let said = answered(code).unwrap();
+            assert!(said.contains(expected), "{code}: {said}");
+        }
+        assert_eq!(answered(422), None);
+        let certificate = connect(rustls::Error::InvalidCertificate(CertificateError::Expired));
+        assert_eq!(told(kube::Error::Service(explained(certificate))), None, "the error says it");
+        assert_eq!(next_step(anyhow::anyhow!("the disk is full").as_ref()), None);
     }
 
     #[test]

@@ -24,21 +24,39 @@ pub struct Source {
     pub text: String,
 }
 
-/// Reads manifests: files, directories (their YAML and JSON files in the order of names, without subdirectories), and `-`.
-/// Unreadable files are reported together.
+/// Reads manifests as [`readable`] does. Unreadable files are reported together.
 pub fn manifests(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
-    let mut sources = Vec::new();
-    let mut problems = Problems::new();
+    let (sources, unreadable) = readable(paths);
+    if unreadable.is_empty() { Ok(sources) } else { Err(cannot_read(&unreadable)) }
+}
+
+/// Reads manifests: files, directories (their YAML and JSON files in the order of names, without subdirectories), and `-`. Also
+/// returns what is wrong with files that cannot be read, to be told with the problems of the others.
+pub fn readable(paths: &[PathBuf]) -> (Vec<Source>, Vec<IntakeError>) {
+    let (mut sources, mut unreadable) = (Vec::new(), Vec::new());
     for path in paths {
         let files = if path.is_dir() { in_directory(path) } else { Ok(vec![path.clone()]) };
-        for path in files.map_err(|problem| problems.push(problem)).unwrap_or_default() {
+        for path in files.map_err(|problem| unreadable.push(problem)).unwrap_or_default() {
             match file(&path) {
                 Ok(source) => sources.push(source),
-                Err(problem) => problems.push(problem),
+                Err(problem) => unreadable.push(problem),
             }
         }
     }
-    problems.or(sources).map_err(|problems| Failure::bad_input(format!("cannot read the input: {problems}")))
+    // These sentences name the file and the next step.
+    let told = |cause: String| IntakeError {
+        file: None,
+        object: String::new(),
+        path: String::new(),
+        cause,
+        next_step: String::new(),
+    };
+    (sources, unreadable.into_iter().map(told).collect())
+}
+
+/// Says that files cannot be read.
+pub fn cannot_read(unreadable: &[IntakeError]) -> Failure {
+    Failure::bad_input(format!("cannot read the input: {}", Problems::all(unreadable)))
 }
 
 fn in_directory(directory: &Path) -> Result<Vec<PathBuf>, String> {

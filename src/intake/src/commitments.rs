@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use poolwright_api::strict;
 use poolwright_catalog::{
     Catalogue, InstanceType, InstanceTypeName, Offering, OfferingId, Price, PriceSource, Quote, UsdPerHour,
     Zone,
@@ -11,6 +12,7 @@ use poolwright_catalog::{
 use poolwright_core::plan::Commitment;
 use poolwright_terms::CapacityType;
 use serde::Deserialize;
+use serde_json::Value;
 
 /// A hundred percent, in the millionths that amounts are read in.
 const HUNDRED: u64 = 100_000_000;
@@ -108,9 +110,25 @@ pub fn commitments(source: &str, text: &str) -> Result<Commitments, String> {
     }
     let options = serde_saphyr::options! { with_snippet: false };
     let file: File = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        format!("{source}: {error}; write the lists `commitments` and `reservations` as in docs/cli/plan.md")
+        let first = format!(
+            "{source}: {error}; write the lists `commitments` and `reservations` as in docs/cli/plan.md"
+        );
+        first + &wrong_fields(text)
     })?;
     Ok(Commitments { source: source.to_owned(), file })
+}
+
+/// Lists the wrong fields of a file, each on a line; empty if there is only one, which the error of the reader names.
+fn wrong_fields(text: &str) -> String {
+    let options = serde_saphyr::options! { with_snippet: false };
+    let Ok(value) = serde_saphyr::from_str_with_options::<Value>(text, options) else { return String::new() };
+    let read = |value: &Value| strict::read::<File>(value).err().unwrap_or_default();
+    let all = strict::all_problems(&value, read(&value), read);
+    // The reader's own words for a field that is listed with its path.
+    let fields = all.iter().filter(|one| !one.cause.starts_with("unknown field `"));
+    let lines: Vec<String> =
+        fields.map(|one| format!("\n  {}: {}; {}", one.path, one.cause, one.next_step)).collect();
+    if lines.len() < 2 { String::new() } else { lines.concat() }
 }
 
 impl Commitments {
@@ -502,5 +520,13 @@ mod tests {
             "{said}"
         );
         assert_eq!((said.lines().count(), said.matches("discont`").count()), (1, 1), "{said}");
+    }
+
+    #[test]
+    fn all_wrong_fields_of_a_commitments_file_are_told_at_once() {
+        let text = "reservations:\n- {instanceType: g5.xlarge, count: 1, cnt: 2}\ncommitment: []\n";
+        let said = commitments("c.yaml", text).unwrap_err();
+        assert!(said.contains("reservations[0].cnt: unknown field"), "{said}");
+        assert!(said.contains("commitment: unknown field; did you mean `commitments`?"), "{said}");
     }
 }

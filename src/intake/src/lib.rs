@@ -61,6 +61,9 @@ pub use pool::{disruption_budget, max_spot_share, node_pool, on_demand_floor};
 pub use quota::quota;
 pub use scheduler::{SchedulerConfig, scheduler_config};
 pub use services::service;
-pub use volumes::{attachment, node_drivers, storage_class, volume, volume_claim};
+pub use volumes::{
+    BIND_COMPLETED, DEFAULT_CLASS, SELECTED_NODE, attachment, node_drivers, storage_class, volume,
+    volume_claim,
+};
 pub use workload::MAX_PODS;
 pub use workloads::{job, replica_set, replication_controller, stateful_set};

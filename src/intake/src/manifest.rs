@@ -3,10 +3,13 @@
 
 mod autoscalers;
 mod bound;
+mod choices;
 mod gangs;
 mod kinds;
 mod missing;
+mod names;
 mod objects;
+mod pod_refusals;
 mod quotas;
 mod read;
 mod refusals;
@@ -136,9 +139,10 @@ pub struct Manifest {
     pub notes: Vec<String>,
     /// The pods that controllers of the manifest lack, which [`Manifest::pods`] has too.
     pub missing: Vec<MissingPods>,
-    /// The objects that make pods, but are not read, and those whose pods are bound to nodes that are not in the manifest: no pods
-    /// are planned for them.
+    /// The objects that make pods, but are not read: no pods are planned for them.
     pub unread: Vec<String>,
+    /// The written objects whose pods are bound to nodes that are not in the manifest: no pods are planned for them either.
+    pub on_unknown_nodes: Vec<String>,
     /// A sentence for each object with pods on nodes that are not in the manifest. Only a plan leaves such pods out.
     pub bound_elsewhere: Vec<String>,
     /// The pods that an API server refuses to create. They are not in [`Self::pods`].
@@ -242,6 +246,9 @@ pub fn read_files<'a>(
     shared.bound.tell(&mut manifest);
     errors.extend(refusals::second_defaults(&objects));
     errors.extend(pods_twice(&manifest));
+    if !errors.is_empty() {
+        errors.extend(objects.iter().filter_map(Object::mistaken));
+    }
     (manifest, errors)
 }
 

@@ -72,5 +72,8 @@ fn is_usual(condition: &k8s::NodeCondition) -> bool {
 fn unhealthy_condition(condition: &k8s::NodeCondition) -> NodeCondition {
     // A condition without a transition time counts as new.
     let since = condition.last_transition_time.as_ref().map_or(Timestamp::MAX, |time| time.0);
-    NodeCondition { kind: condition.type_.clone(), status: condition.status.clone(), since }
+    let said = [&condition.reason, &condition.message].into_iter().flatten();
+    let said: Vec<&str> = said.map(String::as_str).filter(|words| !words.is_empty()).collect();
+    let (kind, status) = (condition.type_.clone(), condition.status.clone());
+    NodeCondition { kind, status, since, cause: said.join(": ") }
 }

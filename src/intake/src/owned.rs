@@ -32,6 +32,10 @@ pub(crate) struct Origin {
     pub gang: Option<usize>,
     /// A note for the case that pods of it are planned.
     pub note: Option<String>,
+    /// Whether the numbers of its pods are the indexes of an indexed Job, which are in the names of the pods that exist, too.
+    pub indexed: bool,
+    /// Why its pods come later, if they do. They are no demand now.
+    pub later: Option<String>,
 }
 
 impl Origin {
@@ -42,9 +46,31 @@ impl Origin {
 
     /// Returns the origin of pods that this controller makes, under names that it makes up.
     pub fn by(maker: Maker) -> Self {
-        Self { maker, fixed: false, prefix: String::new(), gang: None, note: None }
+        Self {
+            maker,
+            fixed: false,
+            prefix: String::new(),
+            gang: None,
+            note: None,
+            indexed: false,
+            later: None,
+        }
     }
 }
+
+/// What the manifest has of a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Had {
+    /// How many of the pods that it makes are not planned from it.
+    pub all: usize,
+    /// The kind of the controllers in the manifest that make some of them. These are planned from those controllers.
+    pub makers: Option<&'static str>,
+    /// How many of them are pods of the manifest.
+    pub pods: usize,
+}
+
+/// The annotation of a pod of an indexed Job.
+const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
 /// The objects of a manifest, by their controller.
 #[derive(Default)]
@@ -82,6 +108,8 @@ struct Child {
     owner_group: String,
     ended: bool,
     deleting: bool,
+    /// The index of a pod of an indexed Job.
+    index: Option<String>,
 }
 
 impl Child {
@@ -116,6 +144,7 @@ impl Owned {
             if !owner_uid.is_empty() {
                 owned.by_uid.entry(owner_uid.clone()).or_default().push(at);
             }
+            let index = index_of(object, &of.2);
             owned.by_name.entry(of).or_default().push(at);
             owned.children.push(Child {
                 name,
@@ -124,6 +153,7 @@ impl Owned {
                 owner_group: group(&controller["apiVersion"]).to_owned(),
                 ended: matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed")),
                 deleting: !meta["deletionTimestamp"].is_null(),
+                index,
             });
         }
         owned
@@ -166,9 +196,9 @@ impl Owned {
         })
     }
 
-    /// Removes the pods that a controller has already from those that it makes, and returns their number; `None` if the manifest
-    /// has nothing of the controller.
-    pub fn take(&self, object: &Value, made: &mut Vec<Made>) -> Option<usize> {
+    /// Removes the pods that a controller has already from those that it makes, and returns what it has; `None` if the manifest has
+    /// nothing of the controller.
+    pub fn take(&self, object: &Value, made: &mut Vec<Made>) -> Option<Had> {
         let children: Vec<&Child> = self.children_of(object).collect();
         let before = made.len();
         // A pod of such a Job is replaced only when it has ended, not as soon as it is being deleted.
@@ -176,10 +206,14 @@ impl Owned {
             && (object["spec"]["podReplacementPolicy"] == "Failed"
                 || (object["spec"]["podReplacementPolicy"].is_null()
                     && !object["spec"]["podFailurePolicy"].is_null()));
-        let mut left: Vec<(Rc<Origin>, usize)> = Vec::new();
+        let counts = |pod: &&Child| !pod.ended && (waits_for_end || !pod.deleting);
+        let mut left: Vec<(Rc<Origin>, Left)> = Vec::new();
+        let (mut makers, mut of_makers) = (None, 0);
         made.retain(|one| {
             let name = one.pod.key.name();
-            if self.is_made_by_another(object, one, &children) {
+            if let Some(kind) = self.made_by_another(object, one, &children) {
+                makers = Some(kind);
+                of_makers += 1;
                 return false;
             }
             let pods = || self.pods_of(object, &one.origin, &children);
@@ -188,35 +222,62 @@ impl Owned {
             }
             let at = left.iter().position(|(origin, _)| Rc::ptr_eq(origin, &one.origin));
             let at = at.unwrap_or_else(|| {
-                let there = pods().filter(|pod| !pod.ended && (waits_for_end || !pod.deleting)).count();
+                let (indexed, pods): (Vec<&Child>, Vec<&Child>) =
+                    pods().filter(counts).partition(|pod| one.origin.indexed && pod.index.is_some());
                 let between = wanted_between(&self.wanted, &one.origin.maker, &children);
-                left.push((one.origin.clone(), there.saturating_add(between)));
+                let indexes = indexed.into_iter().filter_map(|pod| pod.index.clone()).collect();
+                let of_others = Left { indexes, pods: pods.len(), between };
+                left.push((one.origin.clone(), of_others));
                 left.len() - 1
             });
-            let is_there = left[at].1 > 0;
-            left[at].1 = left[at].1.saturating_sub(1);
-            !is_there
+            let (_, left) = &mut left[at];
+            if left.indexes.remove(name.rsplit_once('-').map_or("", |(_, index)| index)) {
+                return false;
+            }
+            if left.pods > 0 {
+                left.pods -= 1;
+                return false;
+            }
+            if left.between > 0 {
+                left.between -= 1;
+                if let Maker::Begins(kind, _) = one.origin.maker {
+                    makers = Some(kind);
+                }
+                of_makers += 1;
+                return false;
+            }
+            true
         });
-        let knows = !children.is_empty() || made.len() < before;
-        knows.then(|| before - made.len())
+        // The others have indexes that the object would not have chosen.
+        for (origin, Left { indexes, .. }) in left {
+            for _ in indexes {
+                if let Some(last) = made.iter().rposition(|one| Rc::ptr_eq(&one.origin, &origin)) {
+                    made.remove(last);
+                }
+            }
+        }
+        let all = before - made.len();
+        (!children.is_empty() || all > 0).then_some(Had { all, makers, pods: all - of_makers })
     }
 
-    /// Returns whether a controller of the manifest, which is read itself, makes the pod. One that wants fewer pods than the object
-    /// does not make those beyond them.
-    fn is_made_by_another(&self, object: &Value, made: &Made, children: &[&Child]) -> bool {
-        match &made.origin.maker {
-            Maker::Itself => false,
+    /// Returns the kind of the controller of the manifest, which is read itself, that makes the pod. One that wants fewer pods than the
+    /// object does not make those beyond them.
+    fn made_by_another(&self, object: &Value, made: &Made, children: &[&Child]) -> Option<&'static str> {
+        let (kind, is_made) = match &made.origin.maker {
+            Maker::Itself => return None,
             Maker::Other(kind, name) => {
                 let controller = (namespace(&object["metadata"]), (*kind).to_owned(), name.clone());
                 let wanted = self.wanted.get(&controller).filter(|_| made.origin.fixed);
-                match wanted {
+                let is_made = match wanted {
                     Some(wanted) => self.has_or_makes(&controller, *wanted, &made.pod.key.name()),
                     None => self.names.contains(&controller),
-                }
+                };
+                (*kind, is_made)
             }
-            Maker::Begins(kind, _) if COUNTED.contains(kind) => false,
-            Maker::Begins(kind, _) => children.iter().any(|child| child.name.1 == *kind),
-        }
+            Maker::Begins(kind, _) if COUNTED.contains(kind) => return None,
+            Maker::Begins(kind, _) => (*kind, children.iter().any(|child| child.name.1 == *kind)),
+        };
+        is_made.then_some(kind)
     }
 
     /// Returns whether a controller that numbers its pods makes this one, or the manifest has it.
@@ -317,6 +378,29 @@ impl Owned {
         });
         by_uid.chain(by_name).map(|at| &self.children[*at])
     }
+}
+
+/// What is left of the pods of one template that exist, while those that the object makes are compared with them.
+struct Left {
+    /// The indexes of those with an index.
+    indexes: BTreeSet<String>,
+    /// How many of the others there are.
+    pods: usize,
+    /// How many the controllers between want.
+    between: usize,
+}
+
+/// Returns the index of a pod of an indexed Job. The names of such pods have it, too.
+fn index_of(object: &Value, job: &str) -> Option<String> {
+    if object["kind"] != "Pod" {
+        return None;
+    }
+    let in_name = || {
+        let rest = object["metadata"]["name"].as_str()?.strip_prefix(job)?.strip_prefix('-')?;
+        let index = rest.split('-').next()?;
+        index.parse::<u64>().is_ok().then_some(index)
+    };
+    object["metadata"]["annotations"][INDEX].as_str().or_else(in_name).map(str::to_owned)
 }
 
 /// Returns how many pods the controllers between an object and its pods want, such as the ReplicaSets of a Deployment.

@@ -128,13 +128,16 @@ pub(crate) struct Template<'a> {
     pub claims: &'a [k8s::PersistentVolumeClaim],
     /// The number of the first pod.
     pub first: i64,
+    /// The numbers of the pods, if they do not follow each other.
+    pub numbers: Option<Vec<i64>>,
     pub origin: Rc<Origin>,
 }
 
 impl<'a> Template<'a> {
     pub fn new(owner: &'a ObjectMeta, path: &'a str, pods: &'a PodTemplateSpec, making: Making<'a>) -> Self {
         let (admission, origin) = (making.admission, Origin::itself());
-        Self { owner, path, pods, admission, labels: BTreeMap::new(), claims: &[], first: 0, origin }
+        let labels = BTreeMap::new();
+        Self { owner, path, pods, admission, labels, claims: &[], first: 0, numbers: None, origin }
     }
 
     /// Returns as many pods as [`count`] found, or the problems of the number and of the template.
@@ -150,7 +153,7 @@ impl<'a> Template<'a> {
         made.filter(|_| problems.is_empty()).ok_or(problems)
     }
 
-    /// Returns `count` pods, named `name-0`, `name-1`, ..., from the number of the first on.
+    /// Returns `count` pods, named `name-0`, `name-1`, ..., from the number of the first on, or by their own numbers.
     pub fn copies(&self, name: &str, count: i64, extra: &[UnmodelledRule]) -> Expanded {
         let path = format!("{}.spec", self.path);
         let mut spec = self.pods.spec.clone();
@@ -192,7 +195,8 @@ impl<'a> Template<'a> {
         first.phase = submitted(first.phase);
         first.spec.unmodelled.extend_from_slice(extra);
         let mut made = Expansion { notes, ..Expansion::default() };
-        for at in self.first..self.first + count {
+        let numbers = self.numbers.clone().unwrap_or_else(|| (self.first..self.first + count).collect());
+        for at in numbers {
             let mut pod = first.clone();
             pod.key = PodKey::new(first.key.namespace(), format!("{name}-{at}"));
             pod.uid = Uid(pod.key.to_string());

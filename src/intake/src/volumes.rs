@@ -20,13 +20,13 @@ use crate::pod::key_of;
 use crate::rules::node_terms;
 
 /// The annotation with which the volume controller marks a bound claim.
-const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+pub const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 /// The annotation with which the scheduler names the chosen node on a claim that waits for its first pod.
-const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+pub const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 /// The annotation that named a StorageClass before `storageClassName` existed.
 const OLD_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 /// The annotation that marks the default class; the second one is its older name.
-const DEFAULT_CLASS: [&str; 2] =
+pub const DEFAULT_CLASS: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
 /// The provisioner of classes without dynamic provisioning.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";

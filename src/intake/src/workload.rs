@@ -22,7 +22,7 @@ pub use crate::template::MAX_PODS;
 pub(crate) use crate::template::{Expanded, Expansion, GangOf, Made, Making};
 use crate::template::{Template, count, has_containers, is_polite, missing, one, submitted};
 use crate::volumes;
-use crate::workloads::{self, BEING_DELETED, ENDED, SUSPENDED, Stopped};
+use crate::workloads::{self, BEING_DELETED, ENDED, INDEXED, SUSPENDED, Stopped, open_indexes};
 
 /// Annotation on JobSets: one job per topology domain. It works like a pod anti-affinity.
 const EXCLUSIVE_TOPOLOGY: &str = "alpha.jobset.sigs.k8s.io/exclusive-topology";
@@ -196,7 +196,10 @@ pub(crate) fn job(value: &Value, making: Making<'_>) -> Expanded {
     let template = Template::new(&object.metadata, "spec.template", &spec.template, making);
     let labels = job_labels(object.metadata.name.as_deref());
     let workload = workloads::job(&object);
-    let made = Template { labels, ..template }.counted(making.name, wanted, &[])?;
+    let indexed = spec.completion_mode.as_deref() == Some(INDEXED);
+    let numbers = wanted.as_ref().ok().filter(|_| indexed).map(|wanted| open_indexes(&object, *wanted));
+    let origin = Rc::new(Origin { indexed, ..Origin::by(Maker::Itself) });
+    let made = Template { labels, numbers, origin, ..template }.counted(making.name, wanted, &[])?;
     Ok(made.made_by(&object.metadata, workload))
 }
 
@@ -206,7 +209,8 @@ fn job_labels(name: Option<&str>) -> BTreeMap<String, String> {
     name.map(|name| keys.map(|key| (key.to_owned(), name.to_owned())).into()).unwrap_or_default()
 }
 
-/// Expands a JobSet (<https://jobset.sigs.k8s.io>): all its jobs run at the same time, and start together.
+/// Expands a JobSet (<https://jobset.sigs.k8s.io>): its jobs run at the same time and start together, except those that wait until
+/// others are complete.
 pub(crate) fn job_set(value: &Value, making: Making<'_>) -> Expanded {
     let object: JobSet = read(value)?;
     if object.spec.suspend == Some(true) {
@@ -239,12 +243,20 @@ pub(crate) fn job_set(value: &Value, making: Making<'_>) -> Expanded {
         let extra = exclusive(meta, "metadata").or_else(exclusive_job);
         // It starts when others have ended, so it does not start together with them.
         let follows = replicated.depends_on.iter().flatten().any(|on| on["status"] == "Complete");
+        let later = object.waits_for(replicated).map(|others| {
+            format!(
+                "its job `{}` starts when {others}, so its pods are no demand now; they are planned then",
+                replicated.name
+            )
+        });
+        let indexed = spec.completion_mode.as_deref().is_none_or(|mode| mode == INDEXED);
         let path = format!("{path}.template.spec.template");
+        let replicas = if object.is_complete(replicated) { 0 } else { replicas };
         for replica in 0..replicas {
             let name = format!("{}-{}-{replica}", making.name, replicated.name);
             let maker = Maker::Other("Job", name.clone());
             let gang = (!follows).then_some(0);
-            let origin = Rc::new(Origin { gang, ..Origin::by(maker) });
+            let origin = Rc::new(Origin { gang, indexed, later: later.clone(), ..Origin::by(maker) });
             let mut labels = job_labels(Some(&name));
             labels.insert("jobset.sigs.k8s.io/jobset-name".to_owned(), making.name.to_owned());
             labels.insert("jobset.sigs.k8s.io/replicatedjob-name".to_owned(), replicated.name.clone());
@@ -300,6 +312,43 @@ fn at_once(path: &str, spec: &JobSpec, jobs: i64) -> Result<i64, Vec<FieldProble
         pods = count(&format!("{path}.completions"), wanted, jobs).keep(&mut problems);
     }
     pods.filter(|_| problems.is_empty()).ok_or(problems)
+}
+
+impl JobSet {
+    /// Returns which jobs must be complete before a job starts, in words; `None` if it can start now. It waits also for what a job
+    /// waits for that must only be ready.
+    fn waits_for(&self, job: &ReplicatedJob) -> Option<String> {
+        let mut names: Vec<&str> = Vec::new();
+        let (mut open, mut at) = (vec![job], 0);
+        while let Some(job) = open.get(at).copied() {
+            at += 1;
+            for on in job.depends_on.iter().flatten() {
+                let name = on["name"].as_str().unwrap_or_default();
+                let Some(other) = self.spec.replicated_jobs.iter().find(|one| one.name == name) else {
+                    continue;
+                };
+                if on["status"] != "Complete" {
+                    if open.iter().all(|one| one.name != other.name) {
+                        open.push(other);
+                    }
+                } else if !self.is_complete(other) && !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        let are = if names.len() == 1 { "is" } else { "are" };
+        let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        (!names.is_empty()).then(|| format!("{} {are} complete", quoted.join(" and ")))
+    }
+
+    /// Returns whether all replicas of a job have succeeded, by the status.
+    fn is_complete(&self, job: &ReplicatedJob) -> bool {
+        let jobs = self.status.as_ref().and_then(|status| status.get("replicatedJobsStatus"));
+        let mut jobs = jobs.and_then(Value::as_array).into_iter().flatten();
+        let of = jobs.find(|one| one["name"] == job.name.as_str());
+        let succeeded = of.and_then(|one| one["succeeded"].as_i64()).unwrap_or_default();
+        of.is_some() && succeeded >= i64::from(job.replicas.unwrap_or(1))
+    }
 }
 
 /// A JobSet, with the fields that affect its pods. It also lists its other fields, so that a misspelt field is an error.

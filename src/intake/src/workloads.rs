@@ -14,6 +14,9 @@ use crate::pod::{key_of, owner_of, uid_of};
 /// The name of Kubernetes' own controller of Jobs in `spec.managedBy`.
 const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
 
+/// The completion mode of Jobs that have one pod for each index.
+pub(crate) const INDEXED: &str = "Indexed";
+
 /// The reason why a controller that is being deleted makes no pods.
 pub(crate) const BEING_DELETED: &str = "it is being deleted and makes no more pods";
 
@@ -69,7 +72,7 @@ pub(crate) fn wanted_of_job(from: &Job) -> Result<u64, String> {
         // Without completions, the first success ends the Job, and no more pods are created.
         return Ok(if succeeded > 0 { 0 } else { parallel });
     };
-    let done = if spec.completion_mode.as_deref() == Some("Indexed") {
+    let done = if spec.completion_mode.as_deref() == Some(INDEXED) {
         // An index whose pods have failed too often is not tried again.
         let indexes = |text: Option<&String>| text.map_or(0, |text| number_of_indexes(text));
         let completed = indexes(status.and_then(|status| status.completed_indexes.as_ref()));
@@ -80,14 +83,34 @@ pub(crate) fn wanted_of_job(from: &Job) -> Result<u64, String> {
     Ok(parallel.min(count(completions).saturating_sub(done)))
 }
 
-/// Returns the number of indexes in a text such as `1,3-5,7`.
-fn number_of_indexes(text: &str) -> u64 {
-    let one = |part: &str| -> Option<u64> {
+/// Returns the first and the last index of each range in a text such as `1,3-5,7`.
+fn ranges(text: &str) -> impl Iterator<Item = (u64, u64)> {
+    text.split(',').filter_map(|part| {
         let (first, last) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
         let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
-        Some(last.checked_sub(first)?.saturating_add(1))
-    };
-    text.split(',').filter_map(one).fold(0, u64::saturating_add)
+        (first <= last).then_some((first, last))
+    })
+}
+
+/// Returns the number of indexes in a text such as `1,3-5,7`.
+fn number_of_indexes(text: &str) -> u64 {
+    let sizes = ranges(text).map(|(first, last)| (last - first).saturating_add(1));
+    sizes.fold(0, u64::saturating_add)
+}
+
+/// Returns as many of the lowest indexes of an indexed Job as are wanted, of those that have neither completed nor failed.
+pub(crate) fn open_indexes(from: &Job, wanted: i64) -> Vec<i64> {
+    let status = from.status.as_ref();
+    let texts = status.map(|status| [status.completed_indexes.as_deref(), status.failed_indexes.as_deref()]);
+    let mut done: Vec<(u64, u64)> = texts.into_iter().flatten().flatten().flat_map(ranges).collect();
+    done.sort_unstable();
+    let (mut open, mut next) = (Vec::new(), 0);
+    for (first, last) in done.into_iter().chain([(u64::MAX, u64::MAX)]) {
+        let missing = usize::try_from(wanted).unwrap_or(0).saturating_sub(open.len());
+        open.extend((next..first).take(missing).filter_map(|index| i64::try_from(index).ok()));
+        next = next.max(last.saturating_add(1));
+    }
+    open
 }
 
 /// Why a controller makes no pods.

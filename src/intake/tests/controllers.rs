@@ -20,11 +20,14 @@ fn a_deployment_that_wants_more_than_its_replica_sets_lacks_the_difference() {
     let manifest = read(&there(6, 2));
     assert_eq!(names(&manifest), ["web-2", "web-3", "web-4", "web-5", "web-5d4-a", "web-5d4-b"]);
     assert!(
-        has(&manifest, "Deployment default/web: pods in the manifest: 2; pods that it lacks, planned too: 4"),
+        has(
+            &manifest,
+            "Deployment default/web: its ReplicaSets in the manifest count by themselves; pods that it lacks besides, planned too: 4"
+        ),
         "{:?}",
         manifest.notes
     );
-    let counts = "Deployment default/web: its pods in the manifest count instead";
+    let counts = "Deployment default/web: its ReplicaSets in the manifest count instead";
     for wanted in [1, 2] {
         let manifest = read(&there(wanted, 2));
         assert_eq!(manifest.pods.len(), 2, "fewer change nothing");
@@ -175,18 +178,19 @@ fn pods_that_are_bound_to_nodes_that_the_files_lack_are_named() {
     let note =
         "Pod default/p: it is bound to node `ghost`, which is not in the files, so nothing is planned for it";
     assert_eq!(manifest.bound_elsewhere, [note]);
-    assert_eq!(manifest.unread, ["Pod default/p"]);
+    assert_eq!(manifest.on_unknown_nodes, ["Pod default/p"]);
+    assert!(manifest.unread.is_empty(), "it was read");
     let mut set = apps("Deployment", "web", 2);
     set["spec"]["template"]["spec"]["nodeName"] = json!("ghost");
     let manifest = read(&[set]);
     let note = "Deployment default/web: 2 of its pods are bound to node `ghost`, which is not in the files, so nothing is planned for them";
-    assert_eq!((manifest.bound_elsewhere, manifest.unread.len()), (vec![note.to_owned()], 1));
+    assert_eq!((manifest.bound_elsewhere, manifest.on_unknown_nodes.len()), (vec![note.to_owned()], 1));
     let manifest = read(&[stored(bound("p"), None), stored(bound("q"), None)]);
     let note = "2 pods run on nodes that are not in the files";
-    assert_eq!((manifest.bound_elsewhere, manifest.unread.len()), (vec![note.to_owned()], 0));
+    assert_eq!((manifest.bound_elsewhere, manifest.on_unknown_nodes.len()), (vec![note.to_owned()], 0));
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "ghost"}, "status": {"allocatable": {"cpu": "2"}}});
     let manifest = read(&[bound("p"), node]);
-    assert!(manifest.bound_elsewhere.is_empty() && manifest.unread.is_empty());
+    assert!(manifest.bound_elsewhere.is_empty() && manifest.on_unknown_nodes.is_empty());
 }
 
 #[test]

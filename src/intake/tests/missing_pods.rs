@@ -192,3 +192,62 @@ fn controllers_that_make_no_more_pods_lack_none() {
         assert_eq!((manifest.pods.len(), manifest.notes.len()), (0, 1), "{object}");
     }
 }
+
+#[test]
+fn the_missing_pods_of_an_indexed_job_are_named_after_their_indexes() {
+    let job = |parallelism: u32, status: &str| {
+        let spec = format!("parallelism: {parallelism}, completions: 6, completionMode: Indexed, TEMPLATE");
+        stored("Job", "idx", None, &format!("spec: {{{spec}}}\nstatus: {{{status}}}"))
+    };
+    let owner = ["Job", "idx", "u-idx"];
+    let runs = |index: u32| child(&format!("idx-{index}-x"), owner, "Running");
+    let missing = |text: &str, index: u32| {
+        let own = format!("default/idx-{index}-x");
+        names(&read(text)).into_iter().filter(|name| *name != own).collect::<Vec<_>>()
+    };
+    let done = "succeeded: 3, completedIndexes: '0,2-3'";
+    assert_eq!(
+        missing(&format!("{}{}", job(6, done), runs(1)), 1),
+        ["default/idx-4", "default/idx-5"],
+        "neither those that are complete nor the one that runs"
+    );
+    assert_eq!(
+        missing(&format!("{}{}", job(2, done), runs(5)), 5),
+        ["default/idx-1"],
+        "the lowest comes next"
+    );
+    let failed = "succeeded: 3, completedIndexes: '0-2', failedIndexes: '3,4'";
+    assert_eq!(names(&read(&job(6, failed))), ["default/idx-5"]);
+}
+
+#[test]
+fn the_missing_pods_of_a_job_of_a_job_set_are_named_after_their_indexes() {
+    let set = stored(
+        "JobSet",
+        "train",
+        None,
+        "spec: {replicatedJobs: [{name: w, template: {spec: {parallelism: 3, completions: 3, TEMPLATE}}}]}",
+    );
+    let pod = child("train-w-0-1-x", ["Job", "train-w-0", "u-gone"], "Running");
+    assert_eq!(
+        names(&read(&format!("{set}{pod}"))),
+        ["default/train-w-0-0", "default/train-w-0-2", "default/train-w-0-1-x"]
+    );
+}
+
+#[test]
+fn the_jobs_of_a_job_set_are_not_called_pods() {
+    let set = stored(
+        "JobSet",
+        "train",
+        None,
+        "spec: {replicatedJobs: [{name: w, replicas: 2, template: {spec: {parallelism: 2, completions: 2, TEMPLATE}}}]}",
+    );
+    let owner = Some(["JobSet", "train", "u-train"]);
+    let job = |name: &str| stored("Job", name, owner, "spec: {parallelism: 2, completions: 2, TEMPLATE}");
+    let manifest = read(&format!("{set}{}", job("train-w-0")));
+    let told = "JobSet default/train: its Jobs in the manifest count by themselves; pods that it lacks besides, planned too: 2";
+    assert_eq!(manifest.notes, [told]);
+    let manifest = read(&format!("{set}{}{}", job("train-w-0"), job("train-w-1")));
+    assert_eq!(manifest.notes, ["JobSet default/train: its Jobs in the manifest count instead"]);
+}

@@ -207,6 +207,7 @@ fn documented(snapshot: &Snapshot, options: &PlanOptions) -> Document {
         catalogue: CatalogueSummary::of(&catalogue(0)),
         notes: Vec::new(),
         unread: Vec::new(),
+        on_unknown_nodes: Vec::new(),
         refused: Vec::new(),
         names: PodNames::Qualified,
         counts_risk: options.spot_risk.is_some(),

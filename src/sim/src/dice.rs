@@ -54,6 +54,31 @@ impl Dice {
         Duration::from_millis(self.0.u64(low..=high))
     }
 
+    /// Returns the time until something happens that may happen at any moment, in whole milliseconds: exponentially distributed
+    /// with this mean. The method only compares random numbers, so all machines draw the same (von Neumann: Various techniques
+    /// used in connection with random digits).
+    pub fn exponential(&mut self, mean: Duration) -> Duration {
+        let millis = u64::try_from(mean.as_millis()).unwrap_or(u64::MAX);
+        let mut whole: u64 = 0;
+        loop {
+            let first = self.0.u32(..);
+            let (mut last, mut is_odd) = (first, true);
+            loop {
+                let next = self.0.u32(..);
+                if next >= last {
+                    break;
+                }
+                (last, is_odd) = (next, !is_odd);
+            }
+            if is_odd {
+                let part = (u128::from(millis) * u128::from(first)) >> 32;
+                let part = u64::try_from(part).unwrap_or(u64::MAX);
+                return Duration::from_millis(millis.saturating_mul(whole).saturating_add(part));
+            }
+            whole += 1;
+        }
+    }
+
     /// Returns a random element.
     pub fn pick<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
         all.get(self.below(all.len()))
@@ -84,6 +109,14 @@ mod tests {
         assert!((800..1200).contains(&hits), "{hits} of 10,000 at 100 in a thousand");
         let (low, high) = (Duration::from_millis(5), Duration::from_millis(7));
         assert!((0..100).all(|_| (low..=high).contains(&dice.between(low, high))));
+        let hour = Duration::from_hours(1);
+        let lives: Vec<Duration> = (0..10_000).map(|_| dice.exponential(hour)).collect();
+        let mean = lives.iter().sum::<Duration>() / 10_000;
+        assert!((hour * 95 / 100..hour * 105 / 100).contains(&mean), "{mean:?}");
+        // One in e lives longer than the mean, and one in e * e twice as long.
+        let longer = |than: Duration| lives.iter().filter(|life| **life > than).count();
+        assert!((3_500..3_860).contains(&longer(hour)), "{}", longer(hour));
+        assert!((1_220..1_490).contains(&longer(hour * 2)), "{}", longer(hour * 2));
         assert_eq!(dice.below(0), 0);
         assert_eq!(dice.pick::<u8>(&[]), None);
     }

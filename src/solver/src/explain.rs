@@ -1,8 +1,8 @@
 //! Explains where pods are and why: the nodes of a class, the extra cost of other nodes, the scarce limits and stocks, and the
 //! rule that excludes every other candidate. It reads only the problem and the solution, so you can explain a saved case later.
 //!
-//! **What the numbers mean.** With [`ShadowPrices`](crate::ShadowPrices) in the solution, each pod has a price: the cost of one
-//! more pod of its class. The `more` of an alternative compares one node of it with the prices of its pods. The node holds one
+//! **What the numbers mean.** With [`ShadowPrices`](crate::ShadowPrices) in the solution, each pod has a price, as if nodes
+//! could be bought in parts. The `more` of an alternative compares one node of it with the prices of its pods. The node holds one
 //! pod of the class and the best others that we find for it. Its cost is the price after commitments, the value of the limits and
 //! stock that it uses, and the risk and preferences of its pods. So the plan would cost at most `more` more per such node.
 //! Without shadow prices, `more` compares one pod alone: a node's cost divided by the number of such pods it holds, against the
@@ -37,8 +37,9 @@ pub struct Explanation {
     pub left_out: Vec<LeftOut>,
     /// The comparison behind the `more` of the alternatives.
     pub basis: Basis,
-    /// The hourly cost of one more pod of the class. `None` without shadow prices.
-    pub one_more_pod: Option<UsdPerHour>,
+    /// The shadow price of a pod of the class: its share of the cost of nodes that can be bought in parts. One more pod may cost
+    /// nothing, or a whole node. `None` without shadow prices.
+    pub pod_price: Option<UsdPerHour>,
     /// Candidates that the plan could use but does not, the least `more` first.
     pub alternatives: Vec<Alternative>,
     /// The limits and stocks whose increase would save money, the largest saving first.
@@ -169,7 +170,7 @@ pub fn explain(problem: &Problem, solution: &Solution, class: u32) -> Option<Exp
         placed,
         left_out: left_out(problem, solution, class),
         basis: if solution.prices.is_some() { Basis::ShadowPrices } else { Basis::Standalone },
-        one_more_pod: solution
+        pod_price: solution
             .prices
             .as_ref()
             .map(|prices| UsdPerHour::from_micros(prices.classes[class as usize])),

@@ -2,8 +2,8 @@
 
 use crate::{keys, labels};
 
-/// The domains under which other autoscalers and clouds define labels of nodes. Users give nodes no labels under them.
-const OTHERS: [&str; 19] = [
+/// The domains under which other autoscalers and clouds define labels and resources of nodes. Users give nodes no labels under them.
+const OTHERS: [&str; 20] = [
     "alibabacloud.com",
     "aliyun.com",
     "azure.com",
@@ -23,6 +23,7 @@ const OTHERS: [&str; 19] = [
     "scaleway.com",
     "spot.io",
     "spotinst.io",
+    "vpc.amazonaws.com",
 ];
 
 /// Returns whether Karpenter or one of its providers defines the key.
@@ -63,6 +64,15 @@ pub fn counterpart(key: &str) -> Option<&'static str> {
         // Karpenter's providers, and services that run Karpenter, have these names under domains of their own.
         _ if is_karpenters(key) || is_foreign(key) => of_instance(name),
         _ => None,
+    }
+}
+
+/// Returns whether `poolwright convert` translates a label that [`counterpart`] knows, in the selectors of pods.
+pub fn is_converted(key: &str) -> bool {
+    match key.split_once('/') {
+        Some(("karpenter.sh", name)) => ["capacity-type", "nodepool", "provisioner-name"].contains(&name),
+        Some(("karpenter.k8s.aws" | "eks.amazonaws.com", name)) => of_instance(name).is_some(),
+        _ => false,
     }
 }
 

@@ -11,9 +11,9 @@ use poolwright_provider_contract::karpenter::{
 use poolwright_terms::API_VERSION;
 use serde_json::{Map, Value, json};
 
-use super::{disks, sentences, user_data};
+use super::{disks, entries, sentences, user_data};
 use crate::node_class::{AmiFamily, EC2NodeClass};
-use crate::resolve::KIND;
+use crate::resolve::{self, KIND};
 
 /// The name of a class that has none, which is a problem.
 const NAMELESS: &str = "nameless";
@@ -29,12 +29,13 @@ pub(super) fn convert(value: &Value, report: &mut Report) -> Option<Value> {
         if is_empty(value) && !value.is_null() && class.needs(&key) {
             report.problem(path, "empty", "write at least one term; Karpenter requires one too");
             class.spec.insert(key, json!([]));
-        } else if is_empty(value) {
+        } else if is_empty(value) && class.knows(&key) {
             report.changed(path, "Left out, because it is empty.");
         } else {
             class.field(&key, path, value, report);
         }
     }
+    entries::check(&mut class.spec, report);
     class.absent(report);
     class.missing_lists(report);
     report.end_of_source();
@@ -53,7 +54,8 @@ pub(super) fn convert(value: &Value, report: &mut Report) -> Option<Value> {
     Some(checked(object, report))
 }
 
-/// Reports what is wrong with a class. Returns it with its defaults, or as it is if it cannot be read.
+/// Reports what is wrong with a class, and what plans would refuse of its kubelet settings. Returns it with its defaults, or as it is
+/// if it cannot be read.
 fn checked(object: Value, report: &mut Report) -> Value {
     let found = problems_of(&object);
     for problem in strict::all_problems(&object, found, problems_of) {
@@ -66,11 +68,18 @@ fn checked(object: Value, report: &mut Report) -> Value {
         }
     }
     let class = strict::read::<EC2NodeClass>(&object).ok();
+    if let Some(Err(wrong)) = class.as_ref().map(|class| resolve::kubelet::reserved(&class.spec)) {
+        let field = format!("spec.{}", wrong.field);
+        if !report.is_replaced(&field) && !report.is_told(&field, &wrong.cause) {
+            let (cause, next) = wrong.cause.split_once("; ").unwrap_or((&wrong.cause, "correct it"));
+            report.problem(field, cause, next);
+        }
+    }
     class.and_then(|class| serde_json::to_value(class).ok()).unwrap_or(object)
 }
 
 /// Returns what keeps an object from being a class.
-fn problems_of(object: &Value) -> Vec<FieldProblem> {
+pub(super) fn problems_of(object: &Value) -> Vec<FieldProblem> {
     let class = match strict::read::<EC2NodeClass>(object) {
         Ok(class) => class,
         Err(found) => return found,
@@ -134,9 +143,16 @@ impl Class {
             "kubelet" => self.kubelet(path, value, report),
             _ => match sentences::of_field(key, self.family) {
                 Some((outcome, sentence)) => self.take(key, path, value, (outcome, sentence), report),
-                None => report.not_possible(path, sentences::instead(key)),
+                None if sentences::is_known(key) => report.not_possible(path, sentences::instead(key)),
+                None => report.unknown(path, sentences::instead(key)),
             },
         }
+    }
+
+    /// Returns whether Poolwright or Karpenter has a field of this name.
+    fn knows(&self, key: &str) -> bool {
+        let renamed = ["networkInterfaces", "placementGroupSelector"];
+        self.schema["properties"].get(key).is_some() || renamed.contains(&key) || sentences::is_known(key)
     }
 
     /// Takes the value of a field that has the same name here.
@@ -181,13 +197,18 @@ impl Class {
 
     fn family(&mut self, path: String, value: &Value, report: &mut Report) {
         let Some(family) = text(path.clone(), value, report) else { return };
-        if ["AL2023", "Bottlerocket", "Custom"].contains(&family.as_str()) {
+        let families = ["AL2023", "Bottlerocket", "Custom"];
+        let other_case = families.iter().find(|one| one.eq_ignore_ascii_case(&family));
+        if families.contains(&family.as_str()) {
             let sentence = sentences::of_family(self.family);
             self.take("amiFamily", path, value, (Outcome::Kept, sentence), report);
         } else {
             // Any family with which the rest of the class can be checked.
             self.spec.insert("amiFamily".to_owned(), json!("Custom"));
-            if family == "Ubuntu" {
+            if let Some(right) = other_case {
+                let cause = format!("there is no image family `{family}`: capital letters count");
+                report.problem(path, cause, format!("write `{right}`"));
+            } else if family == "Ubuntu" {
                 let policy = if self.raid { ", and it does not support instanceStorePolicy" } else { "" };
                 let cause = format!(
                     "with Poolwright's `Ubuntu`, kubeadm joins the nodes (docs/aws-kubeadm.md), and not the script of EKS{policy}"
@@ -207,7 +228,15 @@ impl Class {
         for (at, term) in value.as_array().into_iter().flatten().enumerate() {
             let alias = term["alias"].as_str().unwrap_or_default();
             let family = alias.split('@').next().unwrap_or_default();
-            if !alias.is_empty() && !["al2023", "bottlerocket"].contains(&family) {
+            let families = ["al2023", "bottlerocket"];
+            let other_case = families.iter().find(|one| one.eq_ignore_ascii_case(family));
+            if !alias.is_empty()
+                && !families.contains(&family)
+                && let Some(right) = other_case
+            {
+                let cause = format!("there is no image family `{family}`: an alias is in lower case");
+                report.problem(format!("{path}[{at}].alias"), cause, format!("write `{right}`"));
+            } else if !alias.is_empty() && !families.contains(&family) {
                 let cause = format!("Poolwright does not support the image family `{family}`");
                 report.problem(format!("{path}[{at}].alias"), cause, instead_of(family));
             }
@@ -255,7 +284,15 @@ impl Class {
         let is_efa = |interface: &Value| {
             interface["interfaceType"].as_str().is_some_and(|kind| kind.starts_with("efa"))
         };
-        if value.as_array().into_iter().flatten().any(is_efa) {
+        let has_efa = value.as_array().into_iter().flatten().any(is_efa);
+        if has_efa && self.spec.get("associatePublicIPAddress") == Some(&json!(true)) {
+            report.problem(
+                path,
+                "its fabric adapters become `efa: Auto`, which excludes `associatePublicIPAddress: true`: EC2 gives no public address to \
+                 instances with several network interfaces",
+                "remove associatePublicIPAddress, or the interfaces of type efa and efa-only",
+            );
+        } else if has_efa {
             report.changed(
                 path,
                 "It is `efa: Auto` in Poolwright: one Elastic Fabric Adapter on every network card of the instance type that supports it.",
@@ -329,7 +366,10 @@ fn known(value: &Value, schema: &Value, path: &str, report: &mut Report) -> Valu
             for (key, value) in fields {
                 let path = join(parent, key);
                 match schema["properties"].get(key) {
-                    None => report.not_possible(path, sentences::instead_in(parent, key)),
+                    None if parent != "spec.kubelet" && sentences::is_known(key) => {
+                        report.not_possible(path, sentences::instead_in(parent, key));
+                    }
+                    None => report.unknown(path, sentences::instead_in(parent, key)),
                     Some(_) if value.is_null() => {}
                     Some(inner) => drop(found.insert(key.clone(), known(value, inner, &path, report))),
                 }

@@ -1,5 +1,7 @@
 //! Maps the labels of Karpenter's provider for AWS and of EKS to Poolwright's.
 
+use poolwright_catalog::InstanceType;
+use poolwright_provider_aws_model::instance::{Hypervisor, described};
 use poolwright_provider_contract::karpenter::LabelMapping;
 use poolwright_terms::labels;
 
@@ -59,9 +61,7 @@ fn of_instance(name: &str) -> LabelMapping {
         "instance-category" => LabelMapping::Category,
         "instance-generation" => LabelMapping::Generation,
         "instance-size" => LabelMapping::Size,
-        "instance-memory" => LabelMapping::NoCounterpart(
-            "Write `poolwright.dev/instance-memory`, which counts allocatable MiB; that is less than the memory of the machine.",
-        ),
+        "instance-memory" | "instance-local-nvme" | "instance-hypervisor" => LabelMapping::OfType,
         "instance-cpu-manufacturer" => LabelMapping::NoCounterpart(
             "Choose processors with `kubernetes.io/arch` or by `poolwright.dev/instance-family`.",
         ),
@@ -84,5 +84,56 @@ fn of_instance(name: &str) -> LabelMapping {
         _ => LabelMapping::NoCounterpart(
             "Name the types that have it with `node.kubernetes.io/instance-type` or `poolwright.dev/instance-family`.",
         ),
+    }
+}
+
+/// The names of the labels that Karpenter's provider sets on nodes.
+pub(super) const NAMES: &[&str] = &[
+    "capacity-reservation-id",
+    "capacity-reservation-type",
+    "ec2nodeclass",
+    "instance-accelerator-count",
+    "instance-accelerator-manufacturer",
+    "instance-accelerator-name",
+    "instance-capacity-flex",
+    "instance-category",
+    "instance-cpu",
+    "instance-cpu-manufacturer",
+    "instance-cpu-sustained-clock-speed-mhz",
+    "instance-ebs-bandwidth",
+    "instance-encryption-in-transit-supported",
+    "instance-family",
+    "instance-generation",
+    "instance-gpu-count",
+    "instance-gpu-manufacturer",
+    "instance-gpu-memory",
+    "instance-gpu-name",
+    "instance-hypervisor",
+    "instance-local-nvme",
+    "instance-memory",
+    "instance-network-bandwidth",
+    "instance-size",
+    "instance-tenancy",
+];
+
+/// Returns the value of a label that is [`LabelMapping::OfType`] on nodes of a type.
+pub(super) fn value_of(key: &str, kind: &InstanceType) -> Option<String> {
+    let facts = described(&kind.name)?;
+    let (_, name) = key.split_once('/')?;
+    match name {
+        "instance-memory" => Some(facts.memory_mib.to_string()),
+        // Karpenter labels only types that have such disks.
+        "instance-local-nvme" => {
+            Some(facts.local_nvme_gb).filter(|size| *size > 0).map(|size| size.to_string())
+        }
+        "instance-hypervisor" => {
+            let name = match facts.hypervisor {
+                Hypervisor::Nitro => "nitro",
+                Hypervisor::Xen => "xen",
+                Hypervisor::None => "",
+            };
+            Some(name.to_owned())
+        }
+        _ => None,
     }
 }

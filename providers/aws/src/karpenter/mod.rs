@@ -3,12 +3,14 @@
 
 mod class;
 mod disks;
+mod entries;
 mod labels;
 mod sentences;
 #[cfg(test)]
 mod tests;
 mod user_data;
 
+use poolwright_catalog::InstanceType;
 use poolwright_provider_contract::karpenter::{FromKarpenter, LabelMapping, Managed, Report};
 use serde_json::Value;
 
@@ -36,6 +38,14 @@ impl FromKarpenter for Karpenter {
 
     fn label(&self, key: &str) -> Option<LabelMapping> {
         labels::label(key)
+    }
+
+    fn label_names(&self) -> &'static [&'static str] {
+        labels::NAMES
+    }
+
+    fn value_of(&self, key: &str, kind: &InstanceType) -> Option<String> {
+        labels::value_of(key, kind)
     }
 }
 

@@ -114,6 +114,19 @@ pub(super) const ABSENT: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// Returns whether Karpenter has a field of this name that Poolwright lacks.
+pub(super) fn is_known(key: &str) -> bool {
+    const LACKING: [&str; 6] = [
+        "connectionTracking",
+        "context",
+        "cpuOptions",
+        "enclaveOptions",
+        "ipPrefixCount",
+        "volumeInitializationRate",
+    ];
+    LACKING.contains(&key)
+}
+
 /// Returns the alternative to a field that Poolwright does not have.
 pub(super) fn instead(key: &str) -> String {
     match key {

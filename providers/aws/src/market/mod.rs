@@ -34,7 +34,7 @@ use crate::error::provider_error;
 use crate::resolve::{ResolvedNodeClass, image_for, nothing_left};
 pub(crate) use offline::sells;
 pub(crate) use reader::Reader;
-use settings::settings;
+use settings::{settings, with_addable};
 
 use crate::node_class::EC2NodeClassSpec;
 
@@ -152,7 +152,7 @@ impl Market {
             zones.contains(&offering.id.zone) && image_for(&class.images, kind).is_some()
         });
         let too_small = sold.left_out.into_iter().filter(|one| one.too_small).map(|one| one.instance_type);
-        (catalogue, sold.reserved, too_small.collect())
+        (with_addable(catalogue, &class.spec), sold.reserved, too_small.collect())
     }
 
     /// Returns the instance types with no resources left for pods, if the catalogue of this class is known.

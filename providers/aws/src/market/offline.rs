@@ -12,7 +12,7 @@ use poolwright_provider_contract::ClassOffers;
 use serde_json::Value;
 
 use super::selection;
-use super::settings::{root_disk, settings};
+use super::settings::{root_disk, settings, with_addable};
 use crate::node_class::{
     AmiFamily, EC2NodeClass, EC2NodeClassSpec, Ec2NodeClassStatus, conditions, kubelet_disk,
 };
@@ -84,7 +84,7 @@ fn of_class(class: &EC2NodeClass, catalogue: &Catalogue, to_tell: &mut Told) -> 
         let cause = "its images fit no instance type of the catalogue; correct its amiSelectorTerms";
         return Err(nothing(cause));
     }
-    Ok(with_image)
+    Ok(with_addable(with_image, spec))
 }
 
 /// Returns the status of the class, or an empty one if it describes an earlier spec.
@@ -502,6 +502,17 @@ mod tests {
         );
         assert_eq!(notes(&both, Some("spread")), [""; 0]);
         assert_eq!(notes(&both[..1], Some("cluster")), [""; 0]);
+    }
+
+    #[test]
+    fn a_class_without_fabric_adapters_names_the_field_that_adds_them() {
+        let setting = |fields: Value| {
+            let catalogue = sold(&fields).catalogue.expect("it sells something");
+            let efa = poolwright_provider_aws_model::instance::VPC_EFA;
+            catalogue.filtered(|_, _| true).addable(efa).map(str::to_owned)
+        };
+        assert_eq!(setting(json!({})).as_deref(), Some("spec.efa: Auto"));
+        assert_eq!(setting(json!({"efa": "Auto"})), None);
     }
 
     #[test]

@@ -1,13 +1,22 @@
 //! The settings of a node class that affect the allocatable resources of its nodes.
 
+use poolwright_catalog::Catalogue;
 use poolwright_provider_aws_model::instance::{
-    Efa, KubeletReserved, LocalDisks, MaxPods, ReservedMemoryBasis, Settings,
+    Efa, KubeletReserved, LocalDisks, MaxPods, ReservedMemoryBasis, Settings, VPC_EFA,
 };
 
 use crate::launch::template::gibibytes;
 use crate::node_class::{
     self, AmiFamily, BlockDeviceMapping, EC2NodeClassSpec, InstanceStorePolicy, kubelet_disk,
 };
+
+/// Records in the catalogue of a class which of its fields adds a resource that its nodes lack.
+pub(super) fn with_addable(catalogue: Catalogue, spec: &EC2NodeClassSpec) -> Catalogue {
+    match spec.efa {
+        node_class::Efa::None => catalogue.with_addable(VPC_EFA, "spec.efa: Auto"),
+        node_class::Efa::Auto => catalogue,
+    }
+}
 
 /// Returns the settings of a class that affect the allocatable resources of its nodes.
 pub(super) fn settings(spec: &EC2NodeClassSpec, family: AmiFamily, kept: KubeletReserved) -> Settings {

@@ -102,7 +102,7 @@ impl<'a> Fields<'a> {
             if is_empty(value) {
                 report.changed(path, "Left out, because it is empty.");
             } else {
-                report.not_possible(path, unknown(&key));
+                report.unknown(path, unknown(&key));
             }
         }
     }
@@ -124,13 +124,20 @@ pub fn text(path: String, value: &Value, report: &mut Report) -> Option<String> 
     if let Some(text) = value.as_str() {
         return Some(text.to_owned());
     }
-    let next = if value.is_number() || value.is_boolean() {
-        format!("write it in quotes: \"{value}\"")
-    } else {
-        "write one text".to_owned()
+    let next = match value {
+        Value::Number(_) => format!("write it in quotes: \"{value}\""),
+        // The reader has lost the word that the user wrote.
+        Value::Bool(true) => boolean("true", "y, yes and on", "\"true\" or \"yes\""),
+        Value::Bool(false) => boolean("false", "n, no and off", "\"false\" or \"N\""),
+        _ => "write one text".to_owned(),
     };
     report.problem(path, wrong(value, "a text"), next);
     None
+}
+
+/// Says how to write a text that YAML reads as true or false.
+fn boolean(read: &str, also: &str, such_as: &str) -> String {
+    format!("write what you wrote in quotes, such as {such_as}: YAML reads {also} as {read}, too")
 }
 
 fn wrong(value: &Value, wanted: &str) -> String {

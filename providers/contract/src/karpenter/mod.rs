@@ -5,6 +5,7 @@ mod fields;
 mod metadata;
 mod report;
 
+use poolwright_catalog::InstanceType;
 use serde_json::Value;
 
 pub use fields::{Fields, below, is_empty, join, plain, text};
@@ -30,6 +31,16 @@ pub trait FromKarpenter: Sync {
 
     /// Returns Poolwright's counterpart of a label of Karpenter's provider; `None` if the provider does not define the label.
     fn label(&self, key: &str) -> Option<LabelMapping>;
+
+    /// Returns the names, without the domain, of the labels that the provider defines. Misspelt ones are compared with them.
+    fn label_names(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Returns the value that nodes of an instance type have for a label that is [`LabelMapping::OfType`]; `None` if they lack it.
+    fn value_of(&self, _key: &str, _kind: &InstanceType) -> Option<String> {
+        None
+    }
 }
 
 /// A managed service that runs Karpenter with a node class of its own. Poolwright does not convert that node class.
@@ -58,6 +69,8 @@ pub enum LabelMapping {
     Generation,
     /// The part of the instance type after the dot: `xlarge`.
     Size,
+    /// Another fact about the instance type. [`FromKarpenter::value_of`] knows it for the types of the built-in catalogue.
+    OfType,
     /// The manufacturer of the GPUs. Poolwright supports NVIDIA only.
     GpuManufacturer,
     /// All nodes that Karpenter buys have the label with this value, and Poolwright's nodes do not have it. A requirement that the

@@ -77,6 +77,8 @@ pub struct Report {
     pub notes: Vec<Note>,
     /// The problems so far.
     pub problems: Vec<Problem>,
+    /// The fields that do not exist, with what to do about each. They have notes, too.
+    unknown: Vec<(String, String)>,
     /// The number of problems when the source was read; `None` until then.
     of_source: Option<usize>,
 }
@@ -100,6 +102,22 @@ impl Report {
     /// Notes a field that has no counterpart.
     pub fn not_possible(&mut self, field: impl Into<String>, sentence: impl Into<String>) {
         self.note(field, Outcome::NotPossible, sentence);
+    }
+
+    /// Notes a field that does not exist. The sentence names it, and then says what to do.
+    pub fn unknown(&mut self, field: impl Into<String>, sentence: impl Into<String>) {
+        let (field, sentence) = (field.into(), sentence.into());
+        self.unknown.push((field.clone(), sentence.clone()));
+        self.not_possible(field, sentence);
+    }
+
+    /// Makes problems of the fields that do not exist. The notes of an object with problems are not shown, and a misspelt field
+    /// may be one of the causes.
+    pub fn unknown_too(&mut self) {
+        for (field, sentence) in std::mem::take(&mut self.unknown) {
+            let (cause, next) = sentence.split_once(". ").unwrap_or((&sentence, "leave it out"));
+            self.problem(field, cause, next);
+        }
     }
 
     /// Notes the outcome of a field.

@@ -28,7 +28,8 @@ pub(super) const AVAILABLE: &str = "available_nodes";
 pub(super) const INTERRUPTIONS: &str = "spot_interruptions_per_hour";
 pub(super) const INTERRUPTIONS_SOURCE: &str = "interruptions_source";
 pub(super) const INTERRUPTIONS_AS_OF: &str = "interruptions_as_of";
-pub(super) const EPHEMERAL_STORAGE: &str = "ephemeral_storage_mib";
+/// The column for the disk of nodes that pods may use.
+pub const EPHEMERAL_STORAGE: &str = "ephemeral_storage_mib";
 
 /// The required columns of a catalogue.
 pub const REQUIRED: [&str; 9] =

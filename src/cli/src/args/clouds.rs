@@ -2,7 +2,9 @@
 
 use std::marker::PhantomData;
 
-use clap::builder::{BoolishValueParser, PossibleValue, PossibleValuesParser, TypedValueParser, ValueParser};
+use clap::builder::{
+    BoolishValueParser, PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser, ValueParser,
+};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use poolwright_provider_contract::{Flag, FlagValues, Registration};
@@ -120,9 +122,10 @@ fn option(flag: &'static Flag, heading: Option<String>) -> Arg {
     }
 }
 
-/// Returns the parser for the names of clouds whose market can be read.
+/// Returns the parser for the names of providers. Catalogues have others than this program knows, so it reads any name except that of
+/// a cloud that this build does not have.
 pub(super) fn sellers() -> ValueParser {
-    named(|cloud| cloud.market.is_some())
+    StringValueParser::new().try_map(built).into()
 }
 
 /// Returns the parser for the names of clouds whose accounts can be checked.
@@ -136,11 +139,15 @@ fn named(which: fn(&Registration) -> bool) -> ValueParser {
     let found = found.map(|cloud| PossibleValue::new(cloud.name).help(cloud.title));
     let hidden = left_out().map(|cloud| PossibleValue::new(cloud.name).hide(true));
     let names = PossibleValuesParser::new(found.chain(hidden));
-    let is_there = |name: String| match not_built(|cloud| cloud.name == name) {
+    names.try_map(built).into()
+}
+
+/// Refuses the name of a cloud that this build does not have.
+fn built(name: String) -> Result<String, String> {
+    match not_built(|cloud| cloud.name == name) {
         Some(why) => Err(why.to_string()),
         None => Ok(name),
-    };
-    names.try_map(is_there).into()
+    }
 }
 
 /// Builds the examples in the help of a command: first its own examples, each a question with flags, then the examples of the

@@ -9,14 +9,17 @@ use super::number::whole;
 /// Where types and prices are read.
 #[derive(Debug, clap::Args)]
 pub struct MarketFlags {
-    /// Instance types and prices: a CSV file, or `builtin`
+    /// Instance types and prices: a CSV file, or `builtin` [default: builtin]
     ///
     /// Repeat the flag to combine catalogues; later ones override earlier ones, type by type.
-    #[arg(long, value_name = "FILE|builtin", default_value = "builtin")]
+    #[arg(long, value_name = "FILE|builtin")]
     pub catalogue: Vec<String>,
 
-    /// Ask this cloud for its types and prices instead, with the credentials of this environment
-    #[arg(long, value_name = "CLOUD", value_parser = sellers(), conflicts_with = "catalogue")]
+    /// Only this provider; without --catalogue, a cloud that can be asked is asked
+    ///
+    /// A cloud is asked for its types and prices with the credentials of this environment, if Poolwright can ask it. With --catalogue, and
+    /// for other providers, the list is that of the catalogue.
+    #[arg(long, value_name = "NAME", value_parser = sellers())]
     pub provider: Option<String>,
 
     /// Flags of the clouds.

@@ -13,6 +13,7 @@ use poolwright_api as api;
 use poolwright_catalog::UsdPerHour;
 use poolwright_controller::causes;
 use poolwright_controller::clock::{Clock, SystemClock};
+use poolwright_core::lifecycle::lacks;
 use poolwright_core::{Claim, Node, Pool};
 use poolwright_provider_contract::preflight::{CheckResult, Verdict};
 use poolwright_provider_contract::{ConnectError, Instance, Site};
@@ -116,6 +117,7 @@ fn verdicts(seen: &Seen) -> Vec<(String, Verdict)> {
         Err(why) => all.push(("instances".to_owned(), Verdict::undetermined(why.clone()))),
     }
     all.extend(of_nodes(seen));
+    all.extend(of_promises(seen));
     all.extend(of_limits(seen));
     all
 }
@@ -188,14 +190,7 @@ fn of_nodes(seen: &Seen) -> Vec<(String, Verdict)> {
             continue;
         };
         count += 1;
-        let claim = seen.claims.iter().find(|claim| {
-            claim.node_name.as_ref() == Some(&node.name)
-                || claim
-                    .launched
-                    .as_ref()
-                    .is_some_and(|launched| node.provider_id.as_ref() == Some(&launched.provider_id))
-        });
-        let why = match claim {
+        let why = match claim_of(seen, node) {
             None => Some(format!("it has the taint {}, and no NodeClaim has the node", taint.key)),
             Some(claim) => no_reason(claim, &taint.key, seen.now),
         };
@@ -211,6 +206,38 @@ fn of_nodes(seen: &Seen) -> Vec<(String, Verdict)> {
             format!("{count} are closed, each for a reason")
         };
         all.push(("closed nodes".to_owned(), Verdict::fine(closed)));
+    }
+    all
+}
+
+/// Returns the claim of a node.
+fn claim_of<'a>(seen: &'a Seen, node: &Node) -> Option<&'a Claim> {
+    seen.claims.iter().find(|claim| {
+        claim.node_name.as_ref() == Some(&node.name)
+            || claim
+                .launched
+                .as_ref()
+                .is_some_and(|launched| node.provider_id.as_ref() == Some(&launched.provider_id))
+    })
+}
+
+/// Finds open nodes that lack resources which their claims promise, such as a GPU.
+fn of_promises(seen: &Seen) -> Vec<(String, Verdict)> {
+    let mut all = Vec::new();
+    for node in &seen.nodes {
+        let is_open = |claim: &&Claim| {
+            claim.since(ConditionType::Initialized).is_some() && claim.deleting_since.is_none()
+        };
+        let Some(claim) = claim_of(seen, node).filter(is_open) else { continue };
+        let lacking = lacks(claim, node);
+        if !lacking.is_empty() {
+            let why = format!("it lacks what its NodeClaim promises: {}", lacking.join("; "));
+            let fix = format!(
+                "look at its kubelet and its device plugin, or let it go: kubectl delete nodeclaim {}",
+                claim.name
+            );
+            all.push((format!("Node {}", node.name), Verdict::wrong(why, fix)));
+        }
     }
     all
 }
@@ -358,6 +385,15 @@ mod tests {
             claim("gone", &[]),
         ];
         seen.instances = Err("not asked".to_owned());
+        assert_eq!(wrong(&seen), [""; 0]);
+    }
+
+    #[test]
+    fn an_open_node_without_a_promised_resource_is_named_and_one_that_starts_is_not() {
+        let mut seen = seen();
+        seen.nodes[0].allocatable = poolwright_catalog::ResourceList::default();
+        assert_eq!(wrong(&seen), ["Node a"]);
+        seen.claims[0] = claim("a", &["Launched", "Registered"]);
         assert_eq!(wrong(&seen), [""; 0]);
     }
 

@@ -24,6 +24,14 @@ impl Named {
         }
     }
 
+    /// Returns the object of the cluster with this API group, kind and name.
+    pub fn of_cluster(&self, group: &str, kind: &str, name: &str) -> Option<&Value> {
+        // An object without a namespace is under the default one.
+        let object = self.0.get(&("default".to_owned(), kind.to_owned(), name.to_owned()))?;
+        let (of, _) = object["apiVersion"].as_str()?.split_once('/')?;
+        (of == group).then_some(object)
+    }
+
     /// Says what to write in a NodePool instead of a buffer.
     pub fn instead_of(&self, buffer: &Value) -> String {
         let room = match self.entry(buffer) {

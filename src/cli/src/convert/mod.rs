@@ -14,11 +14,13 @@ mod disruption;
 mod labels;
 mod node_class_ref;
 mod node_pool;
+mod of_type;
 mod others;
 mod places;
 mod print;
 mod read;
 mod requirements;
+mod spelling;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -121,6 +123,9 @@ fn convert_object(
     if let Some(made) = &made {
         check(file, made, &mut report);
     }
+    if !report.problems.is_empty() {
+        report.unknown_too();
+    }
     if report.problems.is_empty() {
         match made {
             Some(ConvertedObject::Pool(made)) => all.manifests.push(made.pool),
@@ -170,20 +175,23 @@ fn dispatch(
         }
         ("karpenter.sh", "NodeOverlay") => others::overlay(value, report),
         ("karpenter.sh", _) if version == "v1" => match kind {
-            "NodePool" => return node_pool::convert(value, report).map(Box::new).map(ConvertedObject::Pool),
+            "NodePool" => {
+                return node_pool::convert(value, named, report).map(Box::new).map(ConvertedObject::Pool);
+            }
             "NodeClaim" => others::claim(report),
-            _ => others::node_class(kind, value, report),
+            _ => others::unknown_kind(api_version, kind, &others::KINDS, report),
         },
-        ("karpenter.sh", _) => others::old_version(api_version, report),
+        ("karpenter.sh", _) => others::old_version(api_version, kind, report),
         _ => {
             let ours = clouds().iter().filter_map(|cloud| cloud.karpenter).find(|one| one.group() == group);
             match ours {
-                Some(_) if version != "v1" => others::old_version(api_version, report),
+                Some(_) if version != "v1" => others::old_version(api_version, kind, report),
                 Some(cloud) if cloud.kind() == kind => {
                     return cloud.node_class(value, report).map(ConvertedObject::Class);
                 }
+                Some(cloud) => others::unknown_kind(api_version, kind, &[cloud.kind()], report),
                 // Other providers have their own versions of their node classes.
-                _ => others::node_class(kind, value, report),
+                None => others::node_class(kind, value, report),
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Converts the reference of a pool to its node class.
 
+use poolwright_api::meant;
 use poolwright_provider_contract::Registration;
 use poolwright_provider_contract::karpenter::{Fields, Report};
 use poolwright_terms::{GROUP, NodeClassRef};
@@ -63,13 +64,21 @@ fn say_kind(
             ),
         ),
         None if cloud.is_some() => report.kept(path, "The kind stays."),
-        None => report.not_possible(
-            path,
-            format!(
-                "Poolwright has no {kind} and buys nothing for this pool until `nodeClassRef` names a node class of its own.{}",
-                trial(None)
-            ),
-        ),
+        None => {
+            let is_near = |cloud: &&Registration| {
+                [GROUP, ""].contains(&group) || cloud.karpenter.is_some_and(|one| one.group() == group)
+            };
+            let known = clouds().iter().filter(is_near).map(|cloud| cloud.node_class.kind.kind);
+            let hint = meant(kind, known).map_or_else(String::new, |near| format!(" Did you mean {near}?"));
+            report.not_possible(
+                path,
+                format!(
+                    "Poolwright has no {kind} and buys nothing for this pool until `nodeClassRef` names a node class of its \
+                     own.{hint}{}",
+                    trial(None)
+                ),
+            );
+        }
     }
 }
 

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_api::{Amount, NodePool, NodePoolSpec, Spot};
+use poolwright_api::{Amount, NodePool, NodePoolSpec, Spot, meant};
+use poolwright_catalog::ResourceName;
 use poolwright_provider_contract::karpenter::{Fields, Report, convert_object, text};
 use serde_json::Value;
 
+use super::buffer::Named;
+use super::labels::KARPENTER_CATALOGUE;
 use super::places::Places;
 use super::{disruption, template};
 
@@ -48,11 +51,11 @@ pub(super) struct Converted {
 
 /// Converts a NodePool of `karpenter.sh/v1`. Its problems are in the report; if there are any, the result only serves to find more
 /// of them.
-pub(super) fn convert(value: &Value, report: &mut Report) -> Option<Converted> {
+pub(super) fn convert(value: &Value, named: &Named, report: &mut Report) -> Option<Converted> {
     let (kind, remedy) = ("The kind is NodePool here, too.", "write spec.template with a nodeClassRef");
     let (metadata, spec) = convert_object(value, kind, remedy, report)?;
     let mut fields = Fields::of("spec", spec, report)?;
-    let read = template::convert(&mut fields, report);
+    let read = template::convert(&mut fields, named, report);
     let disruption = disruption::convert(&mut fields, report);
     let spec = NodePoolSpec {
         template: read.template,
@@ -135,13 +138,38 @@ fn limits(fields: &mut Fields<'_>, report: &mut Report) -> BTreeMap<String, Amou
             );
             continue;
         }
-        let sentence = if key == "nodes" {
-            "At most this many nodes, including nodes that are starting."
+        if key == "nodes" {
+            report.kept(path, "At most this many nodes, including nodes that are starting.");
+        } else if is_of_nodes(&key) {
+            report.kept(path, "A limit over all nodes of the pool, including nodes that are starting.");
         } else {
-            "A limit over all nodes of the pool, including nodes that are starting."
-        };
-        report.kept(path, sentence);
+            let hint =
+                meant_resource(&key).map_or_else(String::new, |near| format!(" Did you mean `{near}`?"));
+            report.not_possible(
+                path,
+                format!(
+                    "It stays, but no instance type of the built-in catalogue has `{key}`, so this limit limits nothing there.{hint}"
+                ),
+            );
+        }
         limits.insert(key, Amount(amount));
     }
     limits
+}
+
+/// Returns whether nodes may have a resource, so that a limit on it means something.
+fn is_of_nodes(resource: &str) -> bool {
+    resource == ResourceName::EPHEMERAL_STORAGE
+        || resource.starts_with(ResourceName::MIG_PREFIX)
+        || KARPENTER_CATALOGUE.resources.contains(resource)
+}
+
+/// Returns the resource that a misspelt one probably means.
+fn meant_resource(resource: &str) -> Option<&'static str> {
+    // `gpu` is one letter away from `cpu`.
+    if resource.ends_with("gpu") {
+        return Some(ResourceName::NVIDIA_GPU);
+    }
+    let known = KARPENTER_CATALOGUE.resources.iter().map(String::as_str);
+    meant(resource, known.chain(["nodes"]))
 }

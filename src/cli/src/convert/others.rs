@@ -1,5 +1,6 @@
 //! Objects other than NodePools: node classes, overlays, and objects that are not Karpenter's.
 
+use poolwright_api::meant;
 use poolwright_provider_contract::karpenter::{Fields, Managed, Outcome, Report, join};
 use poolwright_terms::domains::is_karpenters;
 use poolwright_terms::keys::KARPENTER_DO_NOT_DISRUPT_ANNOTATION;
@@ -11,6 +12,9 @@ use super::buffer::Named;
 pub(super) fn is_karpenter(group: &str) -> bool {
     is_karpenters(&format!("{group}/"))
 }
+
+/// The kinds of Karpenter itself.
+pub(super) const KINDS: [&str; 3] = ["NodePool", "NodeClaim", "NodeOverlay"];
 
 /// The most paths that one note lists.
 const MOST_PATHS: usize = 4;
@@ -80,13 +84,30 @@ fn labels_of_karpenter(value: &Value, path: &str, into: &mut Vec<String>) {
 }
 
 /// Reports an object of a version that Karpenter itself no longer serves.
-pub(super) fn old_version(api_version: &str, report: &mut Report) {
-    report.problem(
-        "apiVersion",
-        format!("`{api_version}` cannot be converted"),
-        "convert it to v1 with Karpenter's own tools first (https://karpenter.sh/docs/upgrading/v1-migration/): Karpenter 1.0 converts \
-         what is in a cluster, and `kubectl get nodepools.v1.karpenter.sh -o yaml` then prints it",
-    );
+pub(super) fn old_version(api_version: &str, kind: &str, report: &mut Report) {
+    let (group, version) = api_version.split_once('/').unwrap_or((api_version, ""));
+    let next = if version.starts_with("v1alpha") {
+        // Karpenter 0.32 was the last version that read these, and the first with their successors.
+        "convert it to v1beta1 first, with the tool of Karpenter 0.32 \
+         (https://karpenter.sh/v0.32/upgrading/v1beta1-migration/): Karpenter 1.0 converts v1beta1 to v1, and `convert` reads v1"
+            .to_owned()
+    } else {
+        let plural = kind.to_ascii_lowercase() + if kind.ends_with('s') { "es" } else { "s" };
+        format!(
+            "convert it to v1 with Karpenter's own tools first (https://karpenter.sh/docs/upgrading/v1-migration/): Karpenter 1.0 \
+             converts what is in a cluster, and `kubectl get {plural}.v1.{group} -o yaml` then prints it"
+        )
+    };
+    report.problem("apiVersion", format!("`{api_version}` cannot be converted"), next);
+}
+
+/// Reports an object of a kind that its API group does not have.
+pub(super) fn unknown_kind(api_version: &str, kind: &str, known: &[&str], report: &mut Report) {
+    let next = match meant(kind, known.iter().copied()) {
+        Some(kind) => format!("did you mean {kind}?"),
+        None => format!("write one of {}, or leave the object out", known.join(", ")),
+    };
+    report.problem("kind", format!("{api_version} has no kind `{kind}`"), next);
 }
 
 /// Reports a NodeClaim, which is Karpenter's record of one node.

@@ -9,11 +9,12 @@ use poolwright_api::{Operator, Requirement};
 use poolwright_provider_contract::karpenter::{Fields, LabelMapping, Report, join};
 use poolwright_terms::labels as ours;
 
-use super::contradictions;
-use super::labels::{KARPENTER_CATALOGUE, label};
-use super::managed_by;
+use super::labels::{KARPENTER_CATALOGUE, label, meant_label};
 use super::places::Places;
-use super::values::{CORES, MOST_VALUES, is_met_by_all, names_listed, whole_cores};
+use super::values::{
+    CORES, CORES_OF_CLASS, MOST_VALUES, ReservedCpu, is_met_by_all, names_listed, whole_cores,
+};
+use super::{contradictions, managed_by, of_type, spelling};
 
 /// A requirement of Karpenter.
 pub(super) struct KarpenterRequirement {
@@ -42,6 +43,8 @@ pub(super) struct Made {
 pub(super) struct Requirements {
     /// Whether the pool has a node class of a managed service, which labels its nodes.
     pub is_managed: bool,
+    /// The CPU that the pool's node class reserves, if the input has the class and it reserves any.
+    pub reserved: Option<ReservedCpu>,
     all: Vec<Made>,
     /// The user's own labels of the nodes: those of the template, and requirements with one value, which
     /// become labels.
@@ -113,9 +116,15 @@ impl Requirements {
                 | LabelMapping::Category
                 | LabelMapping::Generation
                 | LabelMapping::Size
+                | LabelMapping::OfType
         );
-        if !has_values && let Some(least) = wanted.min_values.take() {
-            report.not_possible(
+        match wanted.min_values.take_if(|_| !has_values) {
+            None => {}
+            Some(1) => report.changed(
+                format!("{}.minValues", wanted.path),
+                "Left out: a launch always leaves one value, so it is always met.",
+            ),
+            Some(least) => report.not_possible(
                 format!("{}.minValues", wanted.path),
                 format!(
                     "Left out: offerings have no values of `{}` in Poolwright, so a launch cannot leave a choice among {least}. Write \
@@ -123,7 +132,7 @@ impl Requirements {
                     wanted.key,
                     ours::INSTANCE_TYPE
                 ),
-            );
+            ),
         }
         match mapping {
             LabelMapping::Renamed(to) => self.renamed(wanted, to, report),
@@ -132,15 +141,13 @@ impl Requirements {
                 self.named(wanted, ours::INSTANCE_FAMILY, mapping, report);
             }
             LabelMapping::Size => self.named(wanted, ours::INSTANCE_TYPE, mapping, report),
-            LabelMapping::GpuManufacturer => self.manufacturer(wanted, report),
-            LabelMapping::NoCounterpart(instead) => {
-                let sentence = if wanted.is_label {
-                    format!("`{}` cannot be a label of the nodes: left out. {instead}", wanted.key)
-                } else {
-                    format!("Poolwright has no label for `{}`. {instead} {}", wanted.key, may_buy_more())
-                };
-                report.not_possible(wanted.path, sentence);
+            LabelMapping::OfType => {
+                if of_type::convert(&mut wanted, report) {
+                    self.push(wanted, ours::INSTANCE_TYPE, report);
+                }
             }
+            LabelMapping::GpuManufacturer => self.manufacturer(wanted, report),
+            LabelMapping::NoCounterpart(instead) => no_counterpart(wanted, instead, report),
             LabelMapping::Unneeded(_, why) if !self.is_managed && is_of_service(&wanted.key) => {
                 absent(wanted, why, report);
             }
@@ -152,44 +159,20 @@ impl Requirements {
     }
 
     fn renamed(&mut self, wanted: KarpenterRequirement, to: &'static str, report: &mut Report) {
-        if !leaves_any(&wanted, to) {
-            let cause = match to {
-                ours::OS => "Poolwright buys Linux nodes only, so the pool would buy nothing",
-                _ => "no node has such a value, so the pool would buy nothing",
-            };
-            return report.problem(wanted.path, cause, "correct it, or keep this pool in Karpenter");
+        if !spelling::leaves_any(&wanted, to, report) {
+            return;
         }
-        let known = match to {
-            ours::INSTANCE_TYPE => Some(&KARPENTER_CATALOGUE.types),
-            ours::INSTANCE_FAMILY => Some(&KARPENTER_CATALOGUE.families),
-            ours::GPU_MODEL => Some(&KARPENTER_CATALOGUE.gpu_models),
-            _ => None,
-        };
-        let strange: Vec<_> = match known {
-            Some(known) if wanted.operator == Operator::In => wanted
-                .values
-                .iter()
-                .filter(|value| !known.contains(*value))
-                .map(|value| format!("`{value}`"))
-                .collect(),
-            _ => Vec::new(),
-        };
-        let also = if strange.is_empty() {
-            String::new()
-        } else {
-            format!(
-                " The built-in catalogue has no {} of {}: check the spelling, and that the cloud and the node class sell it.",
-                strange.join(", "),
-                KARPENTER_CATALOGUE.clouds
-            )
-        };
+        let also = spelling::remark(to, wanted.operator, &wanted.values);
         if wanted.is_label {
             report.changed(
                 &wanted.path,
                 format!("Becomes a requirement on `{to}`: the offering sets this label.{also}"),
             );
+        } else if wanted.key == to && also.is_empty() {
+            report.kept(&wanted.path, format!("`{to}` has the same name."));
         } else if wanted.key == to {
-            report.kept(&wanted.path, format!("`{to}` has the same name.{also}"));
+            // Fields that are kept are not shown by default.
+            report.changed(&wanted.path, format!("`{to}` has the same name.{also}"));
         } else {
             report.changed(&wanted.path, format!("Becomes `{to}`, with the same values.{also}"));
         }
@@ -197,7 +180,7 @@ impl Requirements {
     }
 
     fn cpu(&mut self, mut wanted: KarpenterRequirement, report: &mut Report) {
-        match whole_cores(wanted.operator, &wanted.values) {
+        match whole_cores(wanted.operator, &wanted.values, self.reserved.unwrap_or_default()) {
             Ok((operator, cores)) => {
                 wanted.operator = operator;
                 wanted.values = cores;
@@ -213,7 +196,8 @@ impl Requirements {
         if wanted.values.is_empty() && wanted.operator == Operator::In {
             return nothing_meets(wanted.path, report);
         }
-        report.changed(&wanted.path, format!("It is `{}`, which {CORES}", ours::INSTANCE_CPU));
+        let cores = if self.reserved.is_some() { CORES_OF_CLASS } else { CORES };
+        report.changed(&wanted.path, format!("It is `{}`, which {cores}", ours::INSTANCE_CPU));
         if !(wanted.values.is_empty() && wanted.operator == Operator::NotIn) {
             self.push(wanted, ours::INSTANCE_CPU, report);
         }
@@ -245,17 +229,13 @@ impl Requirements {
             );
         }
         if names.len() > MOST_VALUES {
-            return report.not_possible(
-                wanted.path,
-                format!(
-                    "Poolwright has no label for `{}`, and a requirement cannot list {} {what}. Use `{}` or `{}`. {}",
-                    wanted.key,
-                    names.len(),
-                    ours::INSTANCE_FAMILY,
-                    ours::INSTANCE_CPU,
-                    may_buy_more()
-                ),
+            let cause = format!(
+                "Poolwright has no label for `{}`, and a requirement cannot list {} {what}",
+                wanted.key,
+                names.len()
             );
+            let next = format!("use `{}` or `{}` instead", ours::INSTANCE_FAMILY, ours::INSTANCE_CPU);
+            return report.problem(wanted.path, cause, next);
         }
         let others = if excludes { "It excludes no others" } else { "The pool buys no others" };
         report.changed(
@@ -387,6 +367,25 @@ impl Requirements {
     }
 }
 
+/// Reports a requirement on a label that Poolwright does not know. Without it, the pool would buy more than before.
+fn no_counterpart(wanted: KarpenterRequirement, instead: &str, report: &mut Report) {
+    let KarpenterRequirement { path, key, is_label, .. } = wanted;
+    let near = meant_label(&key);
+    if is_label {
+        let hint = near.map_or_else(String::new, |near| format!(" Did you mean `{near}`?"));
+        let sentence = format!("`{key}` cannot be a label of the nodes: left out. {instead}{hint}");
+        return report.not_possible(path, sentence);
+    }
+    let cause = format!(
+        "Poolwright has no label for `{key}`, and without the requirement the pool may buy more than before"
+    );
+    let next = near.map_or_else(
+        || format!("replace it or remove it. {}", instead.trim_end_matches('.')),
+        |near| format!("did you mean `{near}`?"),
+    );
+    report.problem(path, cause, next);
+}
+
 /// Notes a requirement on a label that nodes have with this value, or do not have. It is a problem if no node
 /// meets it.
 fn only(wanted: &KarpenterRequirement, value: Option<&str>, why: &str, report: &mut Report) {
@@ -434,29 +433,15 @@ fn labels_nodes(wanted: &KarpenterRequirement) -> bool {
 
 /// Returns whether requirements on the label become names of the catalogue.
 fn is_derived(key: &str) -> bool {
-    matches!(label(key), LabelMapping::Category | LabelMapping::Generation | LabelMapping::Size)
+    matches!(
+        label(key),
+        LabelMapping::Category | LabelMapping::Generation | LabelMapping::Size | LabelMapping::OfType
+    )
 }
 
 /// Returns whether a managed service defines the label, for nodes of its own.
 fn is_of_service(key: &str) -> bool {
     key.split_once('/').is_some_and(|(domain, _)| managed_by(domain).is_some())
-}
-
-/// Returns whether nodes can meet a requirement on a label with few values: system, architecture, capacity type.
-fn leaves_any(wanted: &KarpenterRequirement, to: &str) -> bool {
-    let values: &[&str] = match to {
-        ours::OS => &["linux"],
-        ours::ARCH => &["amd64", "arm64"],
-        ours::CAPACITY_TYPE => &["on-demand", "reserved", "spot"],
-        _ => return true,
-    };
-    let is_listed = |value: &&str| wanted.values.iter().any(|one| one == value);
-    match wanted.operator {
-        Operator::In => values.iter().any(is_listed),
-        Operator::NotIn => !values.iter().all(is_listed),
-        Operator::DoesNotExist => false,
-        _ => true,
-    }
 }
 
 /// Returns `minValues` of a requirement whose label is now `key`, and notes it.
@@ -511,7 +496,7 @@ fn may_buy_more() -> &'static str {
     "Without it the pool may buy more than before."
 }
 
-fn nothing_meets(path: String, report: &mut Report) {
+pub(super) fn nothing_meets(path: String, report: &mut Report) {
     report.problem(
         path,
         "nothing in the built-in catalogue meets this requirement",

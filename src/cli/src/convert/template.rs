@@ -10,12 +10,14 @@ use poolwright_terms::domains::is_karpenters;
 use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, KARPENTER_DO_NOT_DISRUPT_ANNOTATION};
 use poolwright_terms::{GROUP, NodeClassRef, Taint, TaintEffect, labels};
 
+use super::buffer::Named;
 use super::disruption::{duration_text, expiry};
 use super::labels::label;
 use super::managed_by;
 use super::node_class_ref::node_class_ref;
 use super::places::Places;
 use super::requirements::{KarpenterRequirement, Requirements};
+use super::values::ReservedCpu;
 
 /// The conversion of a template.
 pub(super) struct Read {
@@ -26,8 +28,12 @@ pub(super) struct Read {
     pub places: Places,
 }
 
+/// What to know of a label that makes NVIDIA's GPU operator cut GPUs.
+const CUTS_GPUS: &str = "It stays, but Poolwright buys nodes for whole GPUs, and this label makes NVIDIA's GPU operator cut those that \
+                         can be cut. Without `--sharing mig`, plans refuse a pool that can buy such GPUs: remove the label, or keep this pool in Karpenter.";
+
 /// Converts `spec.template`.
-pub(super) fn convert(of: &mut Fields<'_>, report: &mut Report) -> Read {
+pub(super) fn convert(of: &mut Fields<'_>, named: &Named, report: &mut Report) -> Read {
     let mut requirements = Requirements::default();
     let mut metadata = NodeTemplateMetadata::default();
     let mut pool_annotations = BTreeMap::new();
@@ -36,7 +42,11 @@ pub(super) fn convert(of: &mut Fields<'_>, report: &mut Report) -> Read {
     match of.take("template") {
         None => report.problem("spec.template", "missing", "write it with a spec.nodeClassRef"),
         Some(value) => {
-            let group = value["spec"]["nodeClassRef"]["group"].as_str();
+            let class = &value["spec"]["nodeClassRef"];
+            let text = |field: &str| class[field].as_str().unwrap_or_default();
+            let in_hand = named.of_cluster(text("group"), text("kind"), text("name"));
+            requirements.reserved = in_hand.and_then(ReservedCpu::of);
+            let group = class["group"].as_str();
             requirements.is_managed = group.is_some_and(|group| managed_by(group).is_some());
             if let Some(mut template) = Fields::of("spec.template", value, report) {
                 if let Some(mut fields) = template.object("metadata", report) {
@@ -91,7 +101,11 @@ fn labels(
             continue;
         };
         if label(&key) == LabelMapping::UserDefined && !labels::RESERVED.contains(&key.as_str()) {
-            report.kept(path, "A label of the nodes; it stays.");
+            if key == labels::MIG_CONFIG && value != labels::MIG_DISABLED {
+                report.not_possible(path, CUTS_GPUS);
+            } else {
+                report.kept(path, "A label of the nodes; it stays.");
+            }
             requirements.label(&key, &value);
             metadata.labels.insert(key, value);
         } else {

@@ -1,7 +1,9 @@
 //! The values of requirements: numbers of cores, names of the catalogue, and whether a value meets a requirement.
 
 use poolwright_api::Operator;
+use poolwright_catalog::{ResourceName, quantity};
 use poolwright_provider_contract::karpenter::LabelMapping;
+use serde_json::Value;
 
 use super::labels::{KARPENTER_CATALOGUE, parts};
 
@@ -13,11 +15,50 @@ pub(super) const CORES: &str = "counts whole cores that pods can have. Each numb
                                 system reserves: one for up to 372 vCPUs, and one more for each further 400. If \
                                 the node class reserves more, lower the numbers further.";
 
+/// The same, if the node class is in the input.
+pub(super) const CORES_OF_CLASS: &str = "counts whole cores that pods can have. Each number is lower by what the \
+                                         system and the kubelet settings of the node class in the input reserve.";
+
+/// The CPU that the kubelet of a node class reserves, in thousandths of a core.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ReservedCpu {
+    /// `kubeReserved`, which replaces the figures of the image.
+    kube: Option<u64>,
+    system: u64,
+}
+
+impl ReservedCpu {
+    /// Reads the settings of a node class of Karpenter; `None` if it reserves no CPU of its own. Amounts that cannot be read are
+    /// problems of the class.
+    pub fn of(class: &Value) -> Option<Self> {
+        let amount = |field: &str| {
+            let amount = &class["spec"]["kubelet"][field][ResourceName::CPU];
+            let text = amount.as_str().map_or_else(|| amount.to_string(), str::to_owned);
+            quantity::amount(ResourceName::CPU, &text).ok()
+        };
+        let (kube, system) = (amount("kubeReserved"), amount("systemReserved"));
+        (kube.is_some() || system.is_some()).then(|| Self { kube, system: system.unwrap_or(0) })
+    }
+
+    /// Returns the whole allocatable cores of a machine. The image reserves 6 % of the first core, 1 % of the second, 0.5 % of the
+    /// next two, and 0.25 % of the others.
+    fn cores(self, vcpus: u64) -> u64 {
+        let steps = [(0, 1, 600), (1, 2, 100), (2, 4, 50), (4, u64::MAX, 25)];
+        let kept = |(above, upto, ten_thousandths): (u64, u64, u64)| {
+            vcpus.min(upto).saturating_sub(above).saturating_mul(ten_thousandths)
+        };
+        let by_image = || steps.into_iter().map(kept).fold(0, u64::saturating_add) / 10;
+        let reserved = self.kube.unwrap_or_else(by_image).saturating_add(self.system);
+        vcpus.saturating_sub(reserved.div_ceil(1000))
+    }
+}
+
 /// Converts numbers of vCPUs. Karpenter counts the vCPUs of the machine. Poolwright's label counts whole
 /// allocatable cores. Fails with the values that are no numbers.
 pub(super) fn whole_cores(
     mut operator: Operator,
     values: &[String],
+    reserved: ReservedCpu,
 ) -> Result<(Operator, Vec<String>), Vec<String>> {
     let (mut numbers, mut wrong) = (Vec::new(), Vec::new());
     for value in values {
@@ -38,14 +79,8 @@ pub(super) fn whole_cores(
             _ => {}
         }
     }
-    let cores = numbers.iter().map(|number| cores(*number).to_string()).collect();
+    let cores = numbers.iter().map(|number| reserved.cores(*number).to_string()).collect();
     Ok((operator, cores))
-}
-
-/// Returns the whole allocatable cores of a machine. The system reserves 80 thousandths of a core, and 2.5 more for each vCPU after
-/// the fourth: no more than one core of up to 372 vCPUs, and one more for each 400 above.
-fn cores(vcpus: u64) -> u64 {
-    vcpus.saturating_sub(1 + vcpus.saturating_sub(372).div_ceil(400))
 }
 
 /// Returns the families or types of the catalogue that meet a requirement on a part of their name; for `NotIn`, those that do not.

@@ -6,8 +6,10 @@ use poolwright_terms::domains::is_karpenters;
 use poolwright_terms::{keys, labels as ours};
 use serde_json::{Map, Value, json};
 
-use super::labels::{KARPENTER_CATALOGUE, label};
-use super::values::{CORES, is_met_by_all, names_that_meet, whole_cores};
+use super::labels::{KARPENTER_CATALOGUE, label, meant_label};
+use super::of_type::Types;
+use super::spelling;
+use super::values::{CORES, MOST_VALUES, ReservedCpu, is_met_by_all, names_that_meet, whole_cores};
 
 /// Converts an object with pod templates; `None` if it has none, or if nothing of it changes here or must
 /// change by hand. Every field that Karpenter defines has a note.
@@ -230,8 +232,12 @@ fn mapped(key: &str, operator: Operator, values: Vec<String>) -> Mapped {
     match label(key) {
         LabelMapping::Renamed(same) if same == key => Mapped::Same,
         LabelMapping::UserDefined => Mapped::Same,
-        LabelMapping::Renamed(other) => to(other, operator, values),
-        LabelMapping::Cpu => match whole_cores(operator, &values) {
+        LabelMapping::Renamed(other) => {
+            let also = spelling::remark(other, operator, &values);
+            Mapped::To { key: other, operator, values, also }
+        }
+        LabelMapping::OfType => of_type(key, operator, &values),
+        LabelMapping::Cpu => match whole_cores(operator, &values, ReservedCpu::default()) {
             Ok((Operator::In, cores)) if cores.is_empty() => {
                 Mapped::None("No machine has zero vCPUs.".to_owned())
             }
@@ -268,20 +274,50 @@ fn mapped(key: &str, operator: Operator, values: Vec<String>) -> Mapped {
         LabelMapping::Only(None, _) if matches!(operator, Operator::NotIn | Operator::DoesNotExist) => {
             Mapped::Same
         }
-        LabelMapping::Only(value, why) if is_met_by_all(operator, &values, value) => {
-            Mapped::Met(why.to_owned())
+        LabelMapping::Only(Some(value), _) if is_met_by_all(operator, &values, Some(value)) => {
+            of_all_nodes(operator)
         }
         LabelMapping::Only(_, instead) => Mapped::None(instead.to_owned()),
-        LabelMapping::Unneeded(value, why) if is_met_by_all(operator, &values, Some(value)) => {
-            // Nodes without the label meet it, too.
-            if operator == Operator::NotIn { Mapped::Same } else { Mapped::Met(why.to_owned()) }
+        LabelMapping::Unneeded(value, _) if is_met_by_all(operator, &values, Some(value)) => {
+            of_all_nodes(operator)
         }
         // Pods kept off such nodes in Karpenter, and still do.
         LabelMapping::Absent(_) if is_met_by_all(operator, &values, None) => Mapped::Same,
-        LabelMapping::Unneeded(_, instead)
-        | LabelMapping::Absent(instead)
-        | LabelMapping::NoCounterpart(instead) => Mapped::None(excluding(operator) + instead),
+        LabelMapping::Unneeded(_, instead) | LabelMapping::Absent(instead) => {
+            Mapped::None(excluding(operator) + instead)
+        }
+        LabelMapping::NoCounterpart(instead) => {
+            let hint = meant_label(key).map_or_else(String::new, |near| format!(" Did you mean `{near}`?"));
+            Mapped::None(excluding(operator) + instead + &hint)
+        }
     }
+}
+
+/// Converts a requirement on a label that all nodes of Karpenter have with the same value, and other nodes lack. All nodes of
+/// Poolwright have the label with the name of their pool. Without any label, pods of a DaemonSet would run on the other nodes, too.
+fn of_all_nodes(operator: Operator) -> Mapped {
+    // Nodes without the label meet it, too.
+    if operator == Operator::NotIn {
+        return Mapped::Same;
+    }
+    let also = " All nodes that Poolwright buys have it, and no others.".to_owned();
+    Mapped::To { key: keys::NODEPOOL_LABEL, operator: Operator::Exists, values: Vec::new(), also }
+}
+
+/// Converts a requirement on a fact about instance types to one on their names.
+fn of_type(key: &str, operator: Operator, values: &[String]) -> Mapped {
+    let Types { met, unmet } = Types::by(key, operator, values);
+    let excludes = matches!(operator, Operator::NotIn | Operator::DoesNotExist);
+    let (operator, names) = if excludes { (Operator::NotIn, unmet) } else { (Operator::In, met) };
+    if names.is_empty() && excludes {
+        return Mapped::Met("All instance types of the built-in catalogue meet it.".to_owned());
+    }
+    if names.is_empty() || names.len() > MOST_VALUES {
+        return Mapped::None(format!("Name the types that you want with `{}`.", ours::INSTANCE_TYPE));
+    }
+    let key = ours::INSTANCE_TYPE;
+    let also = of_the_catalogue(key, operator, names.len());
+    Mapped::To { key, operator, values: names, also }
 }
 
 /// Says what becomes of a requirement that excludes nodes by a label that Poolwright does not know.
@@ -396,6 +432,12 @@ fn remove_at(list: &mut Vec<Value>, places: &[usize]) {
 fn topology_key(of: &mut Value, path: &str, report: &mut Report) {
     let Some(key) = of.get("topologyKey").and_then(Value::as_str).map(str::to_owned) else { return };
     let field = join(path, "topologyKey");
+    // All nodes of Poolwright would be one topology, but its pools are several.
+    if let LabelMapping::Unneeded(..) | LabelMapping::Only(..) = label(&key) {
+        let instead =
+            "All nodes that Karpenter buys have the same value, so they are one topology. Remove the rule.";
+        return stays(&field, &key, instead, report);
+    }
     match mapped(&key, Operator::Exists, Vec::new()) {
         Mapped::To { key: to, operator: Operator::Exists, .. } => {
             report.changed(field, format!("`{key}` becomes `{to}`."));

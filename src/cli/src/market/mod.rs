@@ -35,7 +35,10 @@ pub fn prices(flags: &PricesFlags, out: &mut impl Write) -> Result<ExitStatus, F
     let believed = read::read(&flags.market)?;
     let wanted = only::Only::of(flags);
     let mut list = prices::list(&believed, &wanted).map_err(Failure::bad_input)?;
-    let remedy = "--provider reads the prices of today from a cloud";
+    let remedy = match flags.market.provider {
+        Some(_) => price_age::CATALOGUE,
+        None => "--provider reads the prices of today from a cloud",
+    };
     list.notes.extend(price_age::note(price_age::oldest([&believed.catalogue]), believed.today, remedy));
     let first = match (flags.first, flags.output) {
         (Some(first), _) => first,

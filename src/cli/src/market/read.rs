@@ -8,6 +8,7 @@ use poolwright_provider_contract::ProviderError;
 use poolwright_provider_contract::market::{Market, TypeFacts};
 
 use crate::args::MarketFlags;
+use crate::catalogue::{BUILTIN, Selection};
 use crate::exit::Failure;
 use crate::{catalogue, clouds, price_age};
 
@@ -35,10 +36,22 @@ pub struct FromCloud {
 pub fn read(flags: &MarketFlags) -> Result<Believed, Failure> {
     let now = SystemClock::new().now();
     let today = price_age::today();
-    let cloud = flags.provider.as_deref().and_then(clouds::find);
+    let is_usual = flags.catalogue.is_empty();
+    let cloud = flags.provider.as_deref().filter(|_| is_usual).and_then(clouds::find);
     let Some((cloud, market)) = cloud.and_then(|cloud| Some((cloud, cloud.market?))) else {
-        let catalogue = catalogue::load(&flags.catalogue)?;
-        return Ok(Believed { catalogue, today, cloud: None, notes: Vec::new() });
+        let names = if is_usual { vec![BUILTIN.to_owned()] } else { flags.catalogue.clone() };
+        let mut catalogue = catalogue::load(&names)?;
+        let mut notes = Vec::new();
+        if let Some(provider) = &flags.provider {
+            let wanted = Selection { provider: Some(provider.clone()), ..Selection::default() };
+            catalogue = wanted.of(&catalogue)?;
+            if is_usual {
+                notes.push(format!(
+                    "Poolwright cannot ask {provider} for its prices, so these are of the catalogue"
+                ));
+            }
+        }
+        return Ok(Believed { catalogue, today, cloud: None, notes });
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -11,6 +11,8 @@ use poolwright_core::{ObjectKey, PodVolume, Snapshot, StorageClass, VolumeClaim,
 const PROVISIONER: &str = "assumed";
 /// The name of the assumed default class.
 const DEFAULT: &str = "default";
+/// The name of the assumed class of claims that the files lack. The files' own default class may bind at once, or only in some zones.
+const OF_MISSING: &str = "assumed";
 
 /// Adds the claims and classes that waiting pods need and the files lack, with a note for each.
 pub fn assume(snapshot: &mut Snapshot, notes: &mut Vec<String>) {
@@ -26,13 +28,17 @@ pub fn assume(snapshot: &mut Snapshot, notes: &mut Vec<String>) {
         })
         .filter(|key| !snapshot.volume_claims.contains_key(key))
         .collect();
+    let has_default = snapshot.storage_classes.values().any(|class| class.default_since.is_some());
+    if has_default && !missing.is_empty() && !snapshot.storage_classes.contains_key(OF_MISSING) {
+        snapshot.storage_classes.insert(OF_MISSING.to_owned(), Arc::new(assumed(OF_MISSING, false)));
+    }
     for key in missing {
         notes.push(format!(
             "PersistentVolumeClaim {key} is not among the files; it counts as one whose volume can be created in any zone"
         ));
         let claim = VolumeClaim {
             key: key.clone(),
-            class: None,
+            class: has_default.then(|| OF_MISSING.to_owned()),
             volume: None,
             bound: false,
             lost: false,
@@ -45,7 +51,6 @@ pub fn assume(snapshot: &mut Snapshot, notes: &mut Vec<String>) {
         };
         snapshot.volume_claims.insert(key, Arc::new(claim));
     }
-    let has_default = snapshot.storage_classes.values().any(|class| class.default_since.is_some());
     let open = || {
         snapshot
             .volume_claims
@@ -57,13 +62,6 @@ pub fn assume(snapshot: &mut Snapshot, notes: &mut Vec<String>) {
         .filter(|class| !class.is_empty() && !snapshot.storage_classes.contains_key(class))
         .collect();
     let wants_default = !has_default && open().any(|claim| claim.class.is_none());
-    let assumed = |name: &str, is_default: bool| StorageClass {
-        name: name.to_owned(),
-        provisioner: Some(PROVISIONER.to_owned()),
-        waits_for_pod: true,
-        allowed: None,
-        default_since: is_default.then_some(Timestamp::UNIX_EPOCH),
-    };
     for name in named {
         notes.push(format!(
             "StorageClass `{name}` is not among the files; it counts as one that waits for the pod (WaitForFirstConsumer)"
@@ -75,5 +73,16 @@ pub fn assume(snapshot: &mut Snapshot, notes: &mut Vec<String>) {
             "no default StorageClass is among the files; one counts that waits for the pod (WaitForFirstConsumer)".to_owned(),
         );
         snapshot.storage_classes.insert(DEFAULT.to_owned(), Arc::new(assumed(DEFAULT, true)));
+    }
+}
+
+/// Returns a class that waits for the pod, and allows all zones.
+fn assumed(name: &str, is_default: bool) -> StorageClass {
+    StorageClass {
+        name: name.to_owned(),
+        provisioner: Some(PROVISIONER.to_owned()),
+        waits_for_pod: true,
+        allowed: None,
+        default_since: is_default.then_some(Timestamp::UNIX_EPOCH),
     }
 }

@@ -58,6 +58,7 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
         catalogue: CatalogueSummary::of(&catalogue),
         notes,
         unread: Vec::new(),
+        on_unknown_nodes: Vec::new(),
         refused: objects.makers.refused,
         polite: BTreeSet::new(),
         preempting: Vec::new(),

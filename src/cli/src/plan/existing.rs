@@ -21,14 +21,14 @@ pub struct Existing {
     pub errors: Vec<IntakeError>,
 }
 
-/// Reads the files.
-pub fn read(paths: &[PathBuf]) -> Result<Existing, Failure> {
+/// Reads the files. Their problems are told with those of the other input.
+pub fn read(paths: &[PathBuf]) -> Existing {
     if paths.is_empty() {
-        return Ok(Existing::default());
+        return Existing::default();
     }
-    let sources = source::manifests(paths)?;
+    let (sources, unreadable) = source::readable(paths);
     let (manifest, errors) = source::parsed(&sources, &[]);
-    Ok(Existing { sources, manifest, errors })
+    Existing { sources, manifest, errors: unreadable.into_iter().chain(errors).collect() }
 }
 
 impl Existing {
@@ -53,7 +53,7 @@ impl Existing {
 
 /// Adds the nodes of the files and the pods on them to `snapshot`. Plans use their free room before they buy nodes.
 pub fn add(existing: Existing, snapshot: &mut Snapshot, notes: &mut Vec<String>) -> Result<(), Failure> {
-    if existing.sources.is_empty() {
+    if existing.sources.is_empty() && existing.errors.is_empty() {
         return Ok(());
     }
     let mut problems = Problems::all(&existing.errors);

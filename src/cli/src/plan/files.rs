@@ -26,24 +26,28 @@ const DEFAULT_NAMESPACE: &str = "default";
 const MAKERS: &str = "The files may lack the controllers of its pods: add those that `kubectl get \
      replicasets,statefulsets,replicationcontrollers,jobs -A -o yaml` prints";
 
-/// Reads all manifests of the files. Also returns their problems. Objects that name no namespace are in `namespace`. The stored
+/// Reads all manifests of the files. Also returns their problems, first those of files that cannot be read. Objects that name no namespace are in `namespace`. The stored
 /// objects of `existing` count to quotas.
 fn read(
     paths: &[PathBuf],
     namespace: Option<&str>,
     existing: &Existing,
 ) -> Result<(Manifest, Vec<IntakeError>), Failure> {
-    let sources = source::manifests(paths)?;
+    let (sources, unreadable) = source::readable(paths);
+    if sources.is_empty() && !unreadable.is_empty() {
+        return Err(source::cannot_read(&unreadable));
+    }
     let has_quota = sources.iter().any(|source| source.text.contains("ResourceQuota"));
     let there = if has_quota { existing.objects() } else { Vec::new() };
     let parsed = source::parsed(&sources, &there);
-    Ok(match namespace {
+    let (manifest, errors) = match namespace {
         // Problems are those of the text that the user wrote.
         Some(namespace) if parsed.1.is_empty() => {
             source::parsed(&source::in_namespace(sources, namespace), &there)
         }
         _ => parsed,
-    })
+    };
+    Ok((manifest, unreadable.into_iter().chain(errors).collect()))
 }
 
 /// Reads the input of a plan from manifests. Problems of all manifests are reported together, with those of `existing`.
@@ -85,6 +89,7 @@ pub fn input(
         mut notes,
         missing: _,
         unread,
+        on_unknown_nodes,
         bound_elsewhere,
         refused,
         not_created: _,
@@ -145,6 +150,7 @@ pub fn input(
         catalogue: CatalogueSummary::of(&catalogue),
         notes,
         unread,
+        on_unknown_nodes,
         refused,
         polite,
         preempting: Vec::new(),

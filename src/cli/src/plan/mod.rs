@@ -1,7 +1,7 @@
 //! `poolwright plan`: turns flags into input, input into a plan, and a plan into a document, and prints the document.
 
 mod alternatives;
-mod assumed_volumes;
+pub mod assumed_volumes;
 mod cluster;
 pub mod commitments;
 mod existing;
@@ -39,6 +39,8 @@ use crate::exit::{ExitStatus, Failure};
 use crate::solve_timer::SolveTimer;
 use crate::{overrides, price_age, print, scheduler, solve};
 
+pub use pool::sold_by_missing;
+
 /// The input of a plan, with what is needed to describe it.
 pub struct Input {
     /// The snapshot of the cluster, or of what the manifests or the trace contain.
@@ -49,6 +51,8 @@ pub struct Input {
     notes: Vec<String>,
     /// Objects of the input that make pods, but are not read.
     unread: Vec<String>,
+    /// Objects whose pods are bound to nodes that the input does not have.
+    on_unknown_nodes: Vec<String>,
     /// Pods that an API server refuses to create.
     refused: Vec<RefusedPods>,
     /// Pods that preempt no others.
@@ -157,11 +161,13 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
         .transpose()?;
     input.notes.extend(unlisted_spot::note(&plan, &input.snapshot));
     input.notes.extend(why::unknown_volume_limits(&input.snapshot, &plan, None));
+    input.notes.extend(why::split_volumes(&input.snapshot, &plan));
     input.notes.extend(input.price_age());
     let asked = DocumentContext {
         snapshot: &input.snapshot,
         catalogue: input.catalogue,
         unread: input.unread,
+        on_unknown_nodes: input.on_unknown_nodes,
         refused: input
             .refused
             .into_iter()
@@ -174,8 +180,10 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     let mut document = document(plan, asked, times).map_err(|refused| Failure::Other(refused.into()))?;
     document.explanation = explained;
     print::plan(&document, flags.output, out).map_err(Failure::writing)?;
-    let leaves_out =
-        document.pods.unplaced > 0 || !document.refused.is_empty() || !document.unread.is_empty();
+    let leaves_out = document.pods.unplaced > 0
+        || !document.refused.is_empty()
+        || !document.unread.is_empty()
+        || !document.on_unknown_nodes.is_empty();
     if flags.fail_on_unplaced && leaves_out {
         return Ok(ExitStatus::PodsLeftOut);
     }
@@ -205,7 +213,7 @@ pub fn prepare(
     let catalogue = commitments::with_reservations(&committed, catalogue)?;
     let offers = Offers::new(flags, catalogue);
     let scheduler = scheduler::read(flags.scheduler_config.as_deref())?;
-    let existing = existing::read(&flags.existing)?;
+    let existing = existing::read(&flags.existing);
     let mut input = if let Some(trace) = &flags.trace {
         traced::input(trace, flags.gpu_map.as_deref(), flags.sharing, &offers)?
     } else if flags.filename.is_empty() {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use poolwright_catalog::{Catalogue, InstanceType, ResourceName};
+use poolwright_catalog::{Catalogue, InstanceType, Offering, ResourceName};
 use poolwright_controller::clock::SystemClock;
 use poolwright_core::plan::{Plan, PlanOptions};
-use poolwright_core::{Pod, PodKey, Pool, Snapshot, rules};
-use poolwright_terms::{CapacityType, NodeClassRef};
+use poolwright_core::{Pod, PodKey, Pool, PoolName, Snapshot, rules};
+use poolwright_terms::{CapacityType, NodeClassRef, Reason};
 
 use super::{Input, Offers, plan_with_room, pool};
 use crate::catalogue::default_provider;
@@ -54,11 +54,13 @@ impl Change {
         }
     }
 
-    /// Says what is left out, and what to write instead.
-    fn in_words(&self) -> String {
+    /// Puts what is left out and what to write instead before a message. The advice in the message counts for the flags as they are.
+    fn before(&self, message: &str, use_of_offerings: &str, result: &str) -> String {
         let leave = if self.causes.len() == 1 { "leaves" } else { "leave" };
-        let causes = self.causes.join(" and ");
-        format!("{causes} {leave} out offerings that hold it; with {} it gets a node", self.flags)
+        let (causes, flags) = (self.causes.join(" and "), &self.flags);
+        format!(
+            "{causes} {leave} out offerings that {use_of_offerings}; with {flags} {result}. With the flags as they are: {message}"
+        )
     }
 }
 
@@ -139,6 +141,7 @@ impl Uncut {
 /// Adds to the messages of pods without a node which flags leave out the offerings that would hold them. `limit` is the time for each
 /// plan with other flags.
 pub fn tell(plan: &mut Plan, input: &Input, now: Timestamp, options: &PlanOptions, limit: Option<Duration>) {
+    tell_of_pools(plan, input);
     let snapshot = &input.snapshot;
     let mut asked: BTreeMap<String, &Pod> = BTreeMap::new();
     let mut seen: BTreeSet<&str> = BTreeSet::new();
@@ -174,7 +177,38 @@ pub fn tell(plan: &mut Plan, input: &Input, now: Timestamp, options: &PlanOption
         for left in &mut plan.unplaced {
             if open.contains_key(&left.message) && !still.contains(&left.pod) {
                 asked.remove(&left.message);
-                left.message = format!("{}; {}", left.message.trim_end_matches('.'), change.in_words());
+                left.message = change.before(&left.message, "hold it", "it gets a node");
+            }
+        }
+    }
+}
+
+/// Adds to the problems of pools that may buy nothing which flags leave out the offerings that they may buy.
+fn tell_of_pools(plan: &mut Plan, input: &Input) {
+    let snapshot = &input.snapshot;
+    let mut open: BTreeSet<PoolName> = BTreeSet::new();
+    for (name, findings) in &plan.pools {
+        if matches!(findings.invalid, Some((Reason::NoOfferingMatches, _))) {
+            open.insert(name.clone());
+        }
+    }
+    if open.is_empty() {
+        return;
+    }
+    for change in input.uncut.changes(snapshot.has_implicit_pool()) {
+        let catalogues = input.uncut.sold(snapshot, &change.offers);
+        let may_buy = |name: &PoolName| {
+            let Some(pool) = snapshot.pools.get(name) else { return false };
+            let Some(Ok(catalogue)) = catalogues.get(&pool.node_class) else { return false };
+            catalogue.offerings().iter().any(|offering| meets(catalogue, pool, offering, |_| true))
+        };
+        for (name, findings) in &mut plan.pools {
+            if let Some((_, message)) = &mut findings.invalid
+                && open.contains(name)
+                && may_buy(name)
+            {
+                *message = change.before(message, "it may buy", "it buys them");
+                open.remove(name);
             }
         }
     }
@@ -195,12 +229,20 @@ fn holds(catalogue: &Catalogue, pool: &Pool, pod: &Pod) -> bool {
         if offering.price.known().is_none() || !has_room(kind, pod) {
             return false;
         }
-        let of_offering = catalogue.node_labels(offering);
-        let labels =
-            rules::NewNodeLabels { offering: &of_offering, template: &pool.labels, pool: &pool.name };
-        pool.requirements.iter().all(|one| rules::matches(one, &labels))
-            && rules::check_labels(&pod.spec, &labels).is_ok()
+        meets(catalogue, pool, offering, |labels| rules::check_labels(&pod.spec, labels).is_ok())
     })
+}
+
+/// Returns whether an offering meets the requirements of a pool, and its labels a further condition.
+fn meets(
+    catalogue: &Catalogue,
+    pool: &Pool,
+    offering: &Offering,
+    further: impl Fn(&rules::NewNodeLabels<'_>) -> bool,
+) -> bool {
+    let of_offering = catalogue.node_labels(offering);
+    let labels = rules::NewNodeLabels { offering: &of_offering, template: &pool.labels, pool: &pool.name };
+    pool.requirements.iter().all(|one| rules::matches(one, &labels)) && further(&labels)
 }
 
 /// Returns whether a node of a type has room for a pod. Parts of GPUs fit if the node has GPUs.

@@ -4,14 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use poolwright_catalog::Catalogue;
+use poolwright_api::meant;
+use poolwright_catalog::{Catalogue, ProviderName};
 use poolwright_core::{
     Deadlines, Disruption, Pool, PoolLimits, PoolName, ScaleToZero, Snapshot, SpotRules, Uid,
 };
 use poolwright_terms::{CapacityType, NodeClassRef};
 
 use super::Offers;
-use crate::catalogue::default_provider;
+use crate::catalogue::{Selection, default_provider};
 use crate::clouds::{clouds, not_built, of_kind};
 use crate::exit::Failure;
 use crate::node_classes::Known;
@@ -115,9 +116,50 @@ fn of_class(
     let Some(found) = known.classes.get(class) else {
         return of_missing(class, known, strict, offers, notes);
     };
-    let provider = offers.wanted.provider.clone().or_else(|| found.facts.provider.clone());
-    let sells = found.sells(class, &part(offers, provider.as_deref()), notes, left_out)?;
-    not_empty(class, sells, provider.as_deref())
+    let own = found.facts.provider.as_deref();
+    keeps_provider(class, own, offers)?;
+    let provider = own.or(offers.wanted.provider.as_deref());
+    let sells = found.sells(class, &part(offers, provider), notes, left_out)?;
+    not_empty(class, sells, own, offers)
+}
+
+/// Returns the reason why a class whose nodes are of one provider sells nothing, if the flags select another provider.
+fn keeps_provider(class: &NodeClassRef, own: Option<&str>, offers: &Offers) -> Result<(), String> {
+    match (own, offers.wanted.provider.as_deref()) {
+        (Some(own), Some(wanted)) if own != wanted => Err(format!(
+            "{class} sells nothing: its nodes are of provider `{own}`, and --provider {wanted} leaves them out; remove the flag, or \
+             write --provider {own}"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Returns what a class that files do not have sells, as in a plan for files without flags.
+///
+/// # Errors
+///
+/// It sells nothing, with the reason and the next step.
+pub fn sold_by_missing(
+    class: &NodeClassRef,
+    known: &Known,
+    prices: &Catalogue,
+    notes: &mut Vec<String>,
+) -> Result<Catalogue, String> {
+    let wanted = Selection::default();
+    let offers = Offers { catalogue: prices.clone(), wanted, written_capacity: None, prepaid: false };
+    let mut told = Vec::new();
+    let sells = of_missing(class, known, false, &offers, &mut told)?;
+    if told.len() > 1 {
+        // The note on the choice of a provider names a flag of plans.
+        told.truncate(1);
+        let providers: Vec<_> = sells.providers().into_iter().map(ToString::to_string).collect();
+        told.push(format!(
+            "{class} counts as one that sells only types of {}; add it to choose",
+            providers.join(", ")
+        ));
+    }
+    notes.extend(told);
+    Ok(sells)
 }
 
 /// Returns what a class that does not exist sells.
@@ -158,7 +200,8 @@ fn of_missing(
         )),
         (false, None) => {
             let has = |name: &str| offers.catalogue.providers().iter().any(|known| known.as_str() == name);
-            let own = Some(cloud.name).filter(|name| offers.wanted.provider.is_none() && has(name));
+            let own = Some(cloud.name).filter(|name| has(name));
+            keeps_provider(class, own, offers)?;
             let what = own.map_or_else(
                 || "in the catalogue".to_owned(),
                 |_| {
@@ -170,19 +213,52 @@ fn of_missing(
             );
             notes.push(format!("{class} is not in the files; its pools may buy everything {what}"));
             let provider = own.map(str::to_owned).or_else(|| provider(offers, notes));
-            not_empty(class, part(offers, provider.as_deref()), provider.as_deref())
+            not_empty(class, part(offers, provider.as_deref()), own, offers)
         }
     }
 }
 
-fn not_empty(class: &NodeClassRef, sells: Catalogue, provider: Option<&str>) -> Result<Catalogue, String> {
-    if sells.offerings().is_empty() {
-        let what = provider.map_or_else(String::new, |provider| format!(" of provider `{provider}`"));
+/// Returns what a class sells, or why that is nothing. `own` is the provider that the class itself names.
+fn not_empty(
+    class: &NodeClassRef,
+    sells: Catalogue,
+    own: Option<&str>,
+    offers: &Offers,
+) -> Result<Catalogue, String> {
+    if !sells.offerings().is_empty() {
+        return Ok(sells);
+    }
+    let Some(provider) = own.or(offers.wanted.provider.as_deref()) else {
+        return Err(format!("{class} sells nothing: the catalogue has no offering{}", allowed(offers)));
+    };
+    let known: Vec<&str> = offers.catalogue.providers().into_iter().map(ProviderName::as_str).collect();
+    if known.contains(&provider) {
+        let allowed = allowed(offers);
         return Err(format!(
-            "{class} sells nothing: the catalogue has no offering{what} that the flags allow"
+            "{class} sells nothing: the catalogue has no offering of provider `{provider}`{allowed}"
         ));
     }
-    Ok(sells)
+    let correct = match own {
+        None => "correct --provider",
+        Some(_) if of_kind(&class.kind).is_some_and(|cloud| cloud.name == provider) => {
+            "use a catalogue that has it"
+        }
+        Some(_) => "correct spec.provider of the class",
+    };
+    let meant = meant(provider, known.iter().copied());
+    let meant = meant.map_or_else(String::new, |name| format!("did you mean `{name}`? "));
+    Err(format!(
+        "{class} sells nothing: the catalogue has no provider `{provider}`; {meant}{correct} (the catalogue has {})",
+        known.join(", ")
+    ))
+}
+
+/// Names the flags that leave out capacity types, and the next step; empty if there are none.
+fn allowed(offers: &Offers) -> String {
+    offers
+        .written_capacity
+        .as_ref()
+        .map_or_else(String::new, |written| format!(" that {written} allows; allow more, or remove the flag"))
 }
 
 /// Returns the offerings of a provider, or of all, and of the capacity types that the flags select.

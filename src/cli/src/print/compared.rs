@@ -30,6 +30,7 @@ fn words(under: &[Under]) -> String {
         Under::Weights => "under the pools' weights",
         Under::Interruptions => "if interruptions count",
         Under::SpotRules => "under the pools' rules on spot nodes",
+        Under::MinValues => "under the pools' minValues",
     };
     under.iter().map(word).collect::<Vec<_>>().join(", ")
 }
@@ -45,6 +46,7 @@ fn name(rule: CostRule) -> &'static str {
         CostRule::Preferences => "Preferences",
         CostRule::Interruptions => "Counting loss",
         CostRule::SpotRules => "Spot rules",
+        CostRule::MinValues => "minValues",
     }
 }
 
@@ -54,6 +56,7 @@ fn rule(plan: &Document, RuleCost { rule, usd_per_hour, at_least }: RuleCost) ->
         CostRule::Preferences => ("without them", true),
         CostRule::Interruptions => ("by price alone", false),
         CostRule::SpotRules => ("without the pools' rules on spot nodes", true),
+        CostRule::MinValues => ("without minValues", true),
     };
     let risk = plan.risk_usd_per_hour.filter(|_| counted).unwrap_or_default();
     let with_loss = if risk > UsdPerHour::ZERO { ", expected loss included" } else { "" };
@@ -124,6 +127,9 @@ fn cheaper(plan: &Document, why: WhyCheaper) -> String {
         WhyCheaper::Rule(CostRule::Interruptions) => "interruptions count for the plan".to_owned(),
         WhyCheaper::Rule(CostRule::SpotRules) => {
             "without the pools' rules on spot nodes, the plan would cost less too".to_owned()
+        }
+        WhyCheaper::Rule(CostRule::MinValues) => {
+            "without the pools' minValues, the plan would cost less too".to_owned()
         }
         WhyCheaper::Unknown => {
             "no rule explains that; please report it, with the file that --save-problem writes".to_owned()

@@ -95,6 +95,11 @@ fn headline(plan: &Document) -> String {
         1 => parts.push("1 object that makes pods is not read".to_owned()),
         more => parts.push(format!("{} objects that make pods are not read", count(more))),
     }
+    match plan.on_unknown_nodes.len() {
+        0 => {}
+        1 => parts.push("1 object is bound to a node that is not in the files".to_owned()),
+        more => parts.push(format!("{} objects are bound to nodes that are not in the files", count(more))),
+    }
     parts.join("; ") + "."
 }
 

@@ -23,9 +23,11 @@ use anyhow::Context;
 use poolwright_core::{DaemonSet, Lives};
 use poolwright_intake::daemonset;
 use poolwright_report::replay::baselines::{self, Arrival, Baseline, Setting};
-use poolwright_report::replay::{Report, bounds_over_time};
+use poolwright_report::replay::{History, Machine, Report, bounds_over_time};
 use poolwright_sim::accidents::Rates;
+use poolwright_sim::cloud::{NODE_CLASS_KIND, SIM_NODE_CLASS};
 use poolwright_sim::replay::{Replay, ReplayError, SeededDelays};
+use poolwright_terms::CapacityType;
 use serde_json::Value;
 
 use crate::args::{ReplayFlags, Span, limit};
@@ -56,7 +58,9 @@ pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<ExitStatus, Fail
     })?;
     let bounds = bounds_over_time(&history, &prepared.pools.models, &prepared.pools.sold);
     let baselines = prepared.baselines(history.played);
-    let mut report = Report::new(&history, bounds, flags.length.0, prepared.notes);
+    let mut notes = prepared.notes;
+    notes.extend(interrupted(&history));
+    let mut report = Report::new(&history, bounds, flags.length.0, notes);
     report.baselines = baselines;
     print::report(&report, flags.output, TableLayout::list(false), out).map_err(Failure::writing)?;
     if let Some(mut file) = record {
@@ -121,11 +125,12 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
         }
     };
     let daemonsets = daemonsets(&work.objects);
+    let stands_in = pools.sold.keys().any(|class| class.kind == NODE_CLASS_KIND).then_some(SIM_NODE_CLASS);
     let replay = Replay {
         seed: flags.seed,
         rates: Rates::USUAL.percent(flags.faults),
         catalogue: prices,
-        classes: clouds().iter().map(|cloud| cloud.node_class).collect(),
+        classes: clouds().iter().map(|cloud| cloud.node_class).chain(stands_in).collect(),
         sold: pools.sold.clone(),
         objects: pools.objects.iter().chain(&work.objects).cloned().collect(),
         jobs: work.jobs,
@@ -143,6 +148,18 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
     let notes = pools.notes.iter().chain(&work.notes).cloned();
     let notes = notes.chain(ignored).chain(intolerable).chain(not_sold).chain(old).collect();
     Ok(Prepared { replay, arrivals, daemonsets, lives: work.lives, pools, notes })
+}
+
+/// Says how many spot nodes the cloud took back; `None` if no spot node was bought.
+fn interrupted(history: &History) -> Option<String> {
+    let is_spot = |machine: &&Machine| machine.offering.capacity_type == CapacityType::Spot;
+    let nodes = history.machines.iter().filter(is_spot).count();
+    let taken = history.machines.iter().filter(is_spot).filter(|machine| machine.interrupted).count();
+    (nodes > 0).then(|| {
+        format!(
+            "the cloud took back {taken} of {nodes} spot nodes, by chance at their interruption rates; the baselines play no interruptions"
+        )
+    })
 }
 
 /// Returns the DaemonSets of a workload. The simulated API server has checked them.

@@ -1,6 +1,6 @@
 //! The pools and node classes of a replay, in the form that the API server accepts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,8 +8,9 @@ use poolwright_catalog::Catalogue;
 use poolwright_core::{Pod, Pool, rules};
 use poolwright_intake::IntakeError;
 use poolwright_intake::manifest::{self, WrittenObject};
+use poolwright_sim::cloud::NODE_CLASS_KIND;
 use poolwright_terms::{API_VERSION, GROUP, NodeClassRef, Taint, TaintEffect};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::policy::Policy;
 use super::snapshot::bare;
@@ -18,6 +19,7 @@ use crate::clouds::is_node_class;
 use crate::exit::Failure;
 use crate::node_classes::{self, Known};
 use crate::not_sold::{self, LeftOut, Range};
+use crate::plan::sold_by_missing;
 use crate::problems::Problems;
 use crate::source::{self, Source};
 use crate::{overrides, schema};
@@ -257,14 +259,44 @@ impl Pools {
         }
         for pool in &self.models {
             self.notes.extend(agents(pool));
-            let class = &pool.node_class;
-            if !self.known.classes.contains_key(class) && !self.known.broken.contains_key(class) {
-                problems.push(format!(
-                    "NodePool {}: spec.template.spec.nodeClassRef: {class} is not in the files of --pools; add it",
-                    pool.name
-                ));
+        }
+        let used: BTreeSet<NodeClassRef> = self.models.iter().map(|pool| pool.node_class.clone()).collect();
+        for class in used {
+            if self.known.classes.contains_key(&class) || self.known.broken.contains_key(&class) {
+                continue;
+            }
+            match sold_by_missing(&class, &self.known, prices, &mut self.notes) {
+                Ok(sells) => self.stand_in(&class, sells),
+                Err(why) => {
+                    for pool in self.models.iter().filter(|pool| pool.node_class == class) {
+                        problems
+                            .push(format!("NodePool {}: spec.template.spec.nodeClassRef: {why}", pool.name));
+                    }
+                }
             }
         }
         problems.or(self)
+    }
+
+    /// Puts a class of the simulated cloud in the place of a class that the files do not have.
+    fn stand_in(&mut self, class: &NodeClassRef, sells: Catalogue) {
+        let (kind, name) = (NODE_CLASS_KIND, format!("{}-{}", class.kind.to_lowercase(), class.name));
+        for object in &mut self.objects {
+            let written = &object["spec"]["template"]["spec"]["nodeClassRef"];
+            if object["kind"] == "NodePool"
+                && written["kind"] == *class.kind
+                && written["name"] == *class.name
+            {
+                object["spec"]["template"]["spec"]["nodeClassRef"] =
+                    json!({"group": GROUP, "kind": kind, "name": name});
+            }
+        }
+        let object = json!({"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": {}});
+        self.objects.insert(0, object);
+        let other = NodeClassRef { group: GROUP.to_owned(), kind: kind.to_owned(), name };
+        for pool in self.models.iter_mut().filter(|pool| pool.node_class == *class) {
+            pool.node_class = other.clone();
+        }
+        self.sold.insert(other, Arc::new(sells));
     }
 }

@@ -1,26 +1,32 @@
 //! Reads manifests of a cluster as a workload: every running or waiting pod arrives at the beginning, and so does every pod that
 //! a controller lacks.
 
+mod claims;
+mod daemons;
+mod gangs;
+mod left_out;
+mod missing;
+mod template;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use poolwright_core::{PodPhase, PodRole};
-use poolwright_intake::manifest::MissingPods;
 use poolwright_intake::{Admission, manifest};
 use poolwright_sim::cluster::JobPlan;
 use serde_json::{Value, json};
 
 use super::work::{Names, Work};
-use crate::args::runs_for;
 use crate::clouds::{is_node_class, not_built};
 use crate::exit::Failure;
 use crate::node_classes;
 use crate::problems::Problems;
 use crate::source::{self, Source};
+use gangs::Gangs;
+use left_out::{LeftOut, Why};
+use missing::Missing;
+use template::{Models, templates};
 
 /// The annotation with the run time of a pod, on pods and pod templates.
 const RUNS_FOR: &str = "poolwright.dev/runs-for";
@@ -34,18 +40,6 @@ const SURROUNDINGS: [&str; 7] = [
     "Service",
     "StorageClass",
     "DaemonSet",
-];
-
-/// The kinds that keep their pods running.
-const SERVICES: [&str; 8] = [
-    "CloneSet",
-    "Deployment",
-    "DeploymentConfig",
-    "LeaderWorkerSet",
-    "RayService",
-    "ReplicaSet",
-    "Rollout",
-    "StatefulSet",
 ];
 
 /// Reads the files.
@@ -78,9 +72,16 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
     let mut planned: BTreeSet<(String, String)> =
         planned.map(|pod| (pod.key.namespace().to_owned(), pod.key.name().into_owned())).collect();
     let mut missing = Missing::of(&manifest.missing);
-    let mut work = Work { notes: manifest.notes, ..Work::default() };
+    let mut work = Work { notes: std::mem::take(&mut manifest.notes), ..Work::default() };
+    let gangs = Gangs::of(&manifest.pod_groups, &mut work.notes);
+    work.objects.extend(gangs.objects);
+    work.objects.extend(claims::needed(&manifest, &mut work.notes));
+    let by_name = manifest.pods.iter();
+    let by_name =
+        by_name.map(|pod| ((pod.key.namespace().to_owned(), pod.key.name().into_owned()), pod)).collect();
+    let models = Models { pods: by_name, groups: gangs.groups };
     let mut names = Names::default();
-    let mut counts = Left::default();
+    let mut left_out = LeftOut::default();
     // Nothing follows from what has a problem or cannot be created.
     let is_left_out =
         |name: &String| told.contains(name.as_str()) || manifest.not_created.contains(name.as_str());
@@ -91,17 +92,25 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
         let kind = object["kind"].as_str().unwrap_or_default();
         let owns_some = object["metadata"]["uid"].as_str().is_some_and(|uid| owners.contains(uid));
         match kind {
-            "Node" => counts.nodes += 1,
-            "NodeClaim" | "NodePool" => counts.ours += 1,
-            kind if is_node_class(kind) => counts.ours += 1,
-            kind if SURROUNDINGS.contains(&kind) => {
+            "Node" => left_out.add(Why::Node, String::new()),
+            "NodeClaim" | "NodePool" => left_out.add(Why::Ours, String::new()),
+            kind if is_node_class(kind) => left_out.add(Why::Ours, String::new()),
+            kind if SURROUNDINGS.contains(&kind) && kind != "Namespace" && left_out::is_ending(object) => {
+                let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                let namespace = namespace_of(object).map(|namespace| format!("{namespace}/"));
+                left_out
+                    .add(Why::Deleted(kind.to_owned()), format!("{}{name}", namespace.unwrap_or_default()));
+            }
+            kind if SURROUNDINGS.contains(&kind) || gangs::is_pod_group(object) => {
                 let mut object = bare(object);
                 if kind == "DaemonSet" {
                     admission.fill_in_json(
                         namespace_of(&object).as_deref(),
                         &mut object["spec"]["template"]["spec"],
                     );
+                    daemons::size(&mut object, &manifest, &mut work.notes);
                 }
+                claims::untie(&mut object);
                 work.objects.push(object);
             }
             // A quota or an autoscaler may leave it out, and the same pod may be there twice.
@@ -110,25 +119,28 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
                 Ok(mut templates) => {
                     let is_stored_pod = kind == "Pod" && object["metadata"]["uid"].is_string();
                     if kind != "Pod" {
-                        missing.count_of(object, &mut templates);
+                        missing.give(object, &mut templates);
                     }
                     for mut template in templates {
                         if !is_stored_pod {
                             admission.fill_in_json(Some(&template.namespace), &mut template.spec);
                         }
-                        let Some(job) = template.plan(&mut names) else { continue };
-                        // The pods that a Job has already end at times that nobody knows.
-                        let waves = if owns_some { Vec::new() } else { waves(object, &job, &mut names) };
+                        let jobs = template.plans(&models, &mut names, &mut left_out);
+                        let waves = match jobs.as_slice() {
+                            // The pods that a Job has already end at times that nobody knows.
+                            [job] if !owns_some => waves(object, job, &mut names),
+                            _ => Vec::new(),
+                        };
                         if !waves.is_empty() {
                             work.notes.push(format!(
                                 "Job {}/{}: its completions beyond its parallelism follow in {} waves, each when the pods before it \
                                  would have ended",
-                                job.namespace,
-                                job.name,
+                                jobs[0].namespace,
+                                jobs[0].name,
                                 waves.len()
                             ));
                         }
-                        work.jobs.push(job);
+                        work.jobs.extend(jobs);
                         work.jobs.extend(waves);
                     }
                 }
@@ -137,15 +149,25 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
         }
     }
     missing.tell(&mut work.notes);
+    let budgets = work.objects.iter().filter(|object| object["kind"] == "PodDisruptionBudget").count();
+    if budgets > 0 {
+        work.notes.push(format!("PodDisruptionBudgets: {budgets}; in a replay they allow no eviction"));
+    }
     work.objects = with_namespaces(std::mem::take(&mut work.objects), &work.jobs);
     let all: Vec<Value> = work.objects.iter().cloned().chain(work.jobs.iter().map(first_pod)).collect();
     for refusal in node_classes::refused(&all) {
         problems.push(refusal);
     }
     if problems.is_empty() && work.jobs.is_empty() {
-        problems.push(
-            "the files of --snapshot have no running or waiting pod; write them with `kubectl get pods,jobs,deployments -A -o yaml`",
-        );
+        let mut why = Vec::new();
+        left_out.tell(&mut why);
+        if left_out.has_pods() {
+            problems.push(format!("no pod of --snapshot can be played: {}", why.join("; ")));
+        } else {
+            problems.push(
+                "the files of --snapshot have no running or waiting pod; write them with `kubectl get pods,jobs,deployments -A -o yaml`",
+            );
+        }
     }
     let pods: u32 = work.jobs.iter().map(|job| job.pods).sum();
     let endless: u32 = work.jobs.iter().filter(|job| job.length.is_none()).map(|job| job.pods).sum();
@@ -153,7 +175,7 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
         0,
         format!("pods that start at the beginning: {pods}; of these, {endless} run for ever (set how long with the annotation {RUNS_FOR})"),
     );
-    counts.tell(&mut work.notes);
+    left_out.tell(&mut work.notes);
     problems.or(work)
 }
 
@@ -218,91 +240,6 @@ fn name_of(object: &Value) -> Option<(String, String)> {
     Some((namespace.unwrap_or_else(|| "default".to_owned()), name.to_owned()))
 }
 
-/// The pods that controllers lack, as a plan counts them.
-struct Missing {
-    /// By kind, namespace and name of the controller, and then by the beginning of their names.
-    all: BTreeMap<(String, String, String), BTreeMap<String, u32>>,
-}
-
-impl Missing {
-    fn of(all: &[MissingPods]) -> Self {
-        let mut missing = Self { all: BTreeMap::new() };
-        for pods in all {
-            let key = (pods.kind.clone(), pods.namespace.clone(), pods.controller.clone());
-            let count = missing.all.entry(key).or_default().entry(pods.name.clone()).or_default();
-            *count = count.saturating_add(u32::try_from(pods.count).unwrap_or(u32::MAX));
-        }
-        missing
-    }
-
-    /// Lets the templates of a controller have as many pods as it lacks. Pods that it has are objects of their own.
-    fn count_of(&mut self, object: &Value, templates: &mut [Template]) {
-        for template in templates.iter_mut() {
-            template.count = 0;
-        }
-        let Some(key) = self.key_of(object) else { return };
-        let Some(left) = self.all.get_mut(&key) else { return };
-        match templates {
-            [only] if only.spec.is_object() => {
-                only.count = left.values().fold(0_u32, |sum, count| sum.saturating_add(*count));
-                left.clear();
-            }
-            more => {
-                for template in more {
-                    template.count = left.remove(&template.name).unwrap_or(0);
-                }
-            }
-        }
-        if left.is_empty() {
-            self.all.remove(&key);
-        }
-    }
-
-    /// Returns the key of a controller. Of one whose name an API server would make up, only the beginning is known.
-    fn key_of(&self, object: &Value) -> Option<(String, String, String)> {
-        let kind = object["kind"].as_str()?.to_owned();
-        if let Some((namespace, name)) = name_of(object) {
-            return Some((kind, namespace, name));
-        }
-        let namespace = namespace_of(object).unwrap_or_else(|| "default".to_owned());
-        let begin = object["metadata"]["generateName"].as_str()?;
-        let is_it = |key: &&(String, String, String)| {
-            (key.0.as_str(), key.1.as_str()) == (kind.as_str(), namespace.as_str())
-                && key.2.starts_with(begin)
-        };
-        self.all.keys().find(is_it).cloned()
-    }
-
-    /// Names the controllers with missing pods whose templates are not read here.
-    fn tell(&self, notes: &mut Vec<String>) {
-        for ((kind, namespace, name), pods) in &self.all {
-            let count: u64 = pods.values().map(|count| u64::from(*count)).sum();
-            notes.push(format!("{kind} {namespace}/{name}: {count} of its pods are not simulated, because their template is not read"));
-        }
-    }
-}
-
-/// Counts the objects that are not played.
-#[derive(Default)]
-struct Left {
-    nodes: usize,
-    ours: usize,
-}
-
-impl Left {
-    fn tell(&self, notes: &mut Vec<String>) {
-        if self.nodes > 0 {
-            notes.push(format!("ignored Nodes of the snapshot: {}; all nodes are bought anew", self.nodes));
-        }
-        if self.ours > 0 {
-            notes.push(format!(
-                "ignored pools, node classes and claims of the snapshot: {}; pass pools with --pools",
-                self.ours
-            ));
-        }
-    }
-}
-
 /// Returns the names that an object may have in messages, with and without a namespace.
 fn names_in_messages(object: &Value) -> [String; 2] {
     let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
@@ -339,115 +276,4 @@ pub(super) fn bare(object: &Value) -> Value {
         }
     }
     object
-}
-
-/// A group of equal pods.
-struct Template {
-    name: String,
-    namespace: String,
-    count: u32,
-    labels: BTreeMap<String, String>,
-    spec: Value,
-    length: Option<Duration>,
-    /// Whether its controller keeps its pods running.
-    is_service: bool,
-}
-
-impl Template {
-    fn plan(self, names: &mut Names) -> Option<JobPlan> {
-        (self.count > 0).then(|| {
-            let name = names.take(&self.namespace, &self.name);
-            JobPlan {
-                namespace: self.namespace,
-                labels: self.labels,
-                length: self.length,
-                kept: Some(Duration::ZERO),
-                is_set: self.is_service,
-                ..JobPlan::new(name, Duration::ZERO, self.count, self.spec)
-            }
-        })
-    }
-}
-
-/// Returns the pods of an object: as many as a plan would count. `all` are the objects of the files, with their files.
-fn templates(object: &Value, all: &[(String, Value)]) -> Result<Vec<Template>, String> {
-    if object["kind"] == "JobSet" {
-        return job_set(object);
-    }
-    if let Some(set) = manifest::job_set_of(object, all.iter().map(|(_, object)| object)) {
-        return job_set(&set);
-    }
-    if let Some(sets) = manifest::described_pods(object) {
-        let of = |set: manifest::DescribedPods| {
-            let mut named = object.clone();
-            named["metadata"]["name"] = set.name.into();
-            template(&named, &set.template, (u32::try_from(set.count).unwrap_or(u32::MAX), &Value::Null))
-        };
-        return sets.into_iter().map(of).collect();
-    }
-    let Ok(read) = manifest::parse("", &object.to_string()) else { return Ok(Vec::new()) };
-    let counts = |pod: &&poolwright_core::Pod| {
-        pod.role == PodRole::Workload && !matches!(pod.phase, PodPhase::Finished)
-    };
-    let count = u32::try_from(read.pods.iter().filter(counts).count()).unwrap_or(u32::MAX);
-    let (pod, deadline) = if object["kind"] == "Pod" {
-        (object, &Value::Null)
-    } else {
-        (&object["spec"]["template"], &object["spec"]["activeDeadlineSeconds"])
-    };
-    Ok(vec![template(object, pod, (count, deadline))?])
-}
-
-fn template(object: &Value, pod: &Value, (count, deadline): (u32, &Value)) -> Result<Template, String> {
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let name =
-        text(&object["metadata"]["name"]).or(text(&object["metadata"]["generateName"])).unwrap_or_default();
-    let namespace = text(&object["metadata"]["namespace"]).unwrap_or_else(|| "default".to_owned());
-    let owner = &object["metadata"]["ownerReferences"][0]["kind"];
-    let kind = if object["kind"] == "Pod" { owner } else { &object["kind"] };
-    let is_service = kind.as_str().is_some_and(|kind| SERVICES.contains(&kind));
-    let mut spec = pod["spec"].clone();
-    if let Some(fields) = spec.as_object_mut() {
-        for field in ["nodeName", "schedulingGates", "activeDeadlineSeconds"] {
-            fields.remove(field);
-        }
-        // All other pods become pods of Jobs, which need a restart policy other than `Always`.
-        fields.insert("restartPolicy".to_owned(), json!(if is_service { "Always" } else { "Never" }));
-    }
-    let annotation = pod["metadata"]["annotations"][RUNS_FOR].as_str();
-    let length = match annotation {
-        Some(said) => Some(runs_for(said).map_err(|cause| {
-            format!(
-                "{} {namespace}/{name}: metadata.annotations[{RUNS_FOR}]: `{said}` is {cause}",
-                object["kind"].as_str().unwrap_or_default()
-            )
-        })?),
-        None => deadline.as_u64().or(pod["spec"]["activeDeadlineSeconds"].as_u64()).map(Duration::from_secs),
-    };
-    let labels = pod["metadata"]["labels"].as_object().into_iter().flatten();
-    let labels = labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect();
-    Ok(Template { name, namespace, count, labels, spec, length, is_service })
-}
-
-/// Returns the Jobs of a JobSet.
-fn job_set(object: &Value) -> Result<Vec<Template>, String> {
-    let mut all = Vec::new();
-    for replicated in object["spec"]["replicatedJobs"].as_array().into_iter().flatten() {
-        let (set, name) = (
-            object["metadata"]["name"].as_str().unwrap_or_default(),
-            replicated["name"].as_str().unwrap_or_default(),
-        );
-        for replica in 0..replicated["replicas"].as_u64().unwrap_or(1) {
-            let mut job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": object["metadata"],
-                "spec": replicated["template"]["spec"]});
-            job["metadata"]["name"] = json!(format!("{set}-{name}-{replica}"));
-            // The JobSet's own controller sets it where it is left out.
-            let policy = &mut job["spec"]["template"]["spec"]["restartPolicy"];
-            if policy.is_null() {
-                *policy = json!("OnFailure");
-            }
-            all.extend(templates(&job, &[])?);
-        }
-    }
-    Ok(all)
 }

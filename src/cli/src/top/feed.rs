@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::model::{Listed, Reading};
+use crate::reach::NO_ANSWER;
 
 /// The selector of unfinished pods. Finished pods use no resources, and clusters that run jobs keep many of them.
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
@@ -41,8 +42,9 @@ pub async fn read(client: &Client, clock: &dyn Clock) -> Result<Reading> {
         )
     };
     let lists = timeout(WITHIN, lists).await;
-    let (pools, claims, nodes, pods, events, leases) =
-        lists.with_context(|| format!("the API server did not answer within {} s", WITHIN.as_secs()))??;
+    let (pools, claims, nodes, pods, events, leases) = lists.with_context(|| {
+        format!("the API server did not answer within {} s; {NO_ANSWER}", WITHIN.as_secs())
+    })??;
     Ok(Reading { at: clock.now(), pools, claims, nodes, pods, events, leases })
 }
 

@@ -2,6 +2,7 @@
 
 mod api;
 mod check;
+mod class_provider;
 mod cloudformation;
 mod commands;
 mod explain;
@@ -12,9 +13,11 @@ mod open;
 mod pages;
 mod plans;
 mod process;
+mod providers;
 mod refused;
 mod replays;
 mod rounds;
 mod support;
 mod third_cloud;
 mod top;
+mod unreachable;

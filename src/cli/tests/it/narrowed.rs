@@ -16,16 +16,17 @@ fn message(flags: &[&str], pod: &str) -> String {
 #[test]
 fn a_capacity_type_that_no_flag_allows_is_named_with_the_flag_that_allows_it() {
     let spot = pod("{nodeSelector: {poolwright.dev/capacity-type: spot}, containers: [{name: a}]}");
-    let end = "leaves out offerings that hold it; with --spot it gets a node";
+    let start =
+        "leaves out offerings that hold it; with --spot it gets a node. With the flags as they are: wants ";
     let usual = message(&["--provider", "gcp"], &spot);
-    assert!(usual.ends_with(&format!("; the default of --capacity-type (on-demand) {end}")), "{usual}");
+    assert!(usual.starts_with(&format!("the default of --capacity-type (on-demand) {start}")), "{usual}");
     let written = message(&["--provider", "gcp", "--capacity-type", "on-demand"], &spot);
-    assert!(written.ends_with(&format!("; --capacity-type on-demand {end}")), "{written}");
+    assert!(written.starts_with(&format!("--capacity-type on-demand {start}")), "{written}");
     let followed = plan(&["-f", "-", "--provider", "gcp", "--spot"], &spot);
     assert_eq!(followed["pods"]["placed"], 1, "the advice helps");
     let told = poolwright(&["explain", "pod", "ml/a", "-f", "-", "--provider", "gcp"], &spot);
     let text = String::from_utf8_lossy(&told.stdout);
-    assert!(text.contains(end), "{text}");
+    assert!(text.contains(start), "{text}");
 }
 
 #[test]
@@ -34,20 +35,20 @@ fn a_provider_that_lacks_what_a_pod_needs_is_named_with_one_that_has_it() {
         "{nodeSelector: {poolwright.dev/gpu-model: a10g}, containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}}}]}",
     );
     let said = message(&["--provider", "gcp"], &a10g);
-    let end = "; --provider gcp leaves out offerings that hold it; with --provider aws it gets a node";
-    assert!(said.ends_with(end), "{said}");
+    let start = "--provider gcp leaves out offerings that hold it; with --provider aws it gets a node. With the flags as they are: ";
+    assert!(said.starts_with(start), "{said}");
     let p100 = a10g.replace("a10g", "p100");
     let said = message(&[], &p100);
-    let end = "; the default of --provider (aws) leaves out offerings that hold it; with --provider gcp it gets a node";
-    assert!(said.ends_with(end), "{said}");
+    let start = "the default of --provider (aws) leaves out offerings that hold it; with --provider gcp it gets a node. With ";
+    assert!(said.starts_with(start), "{said}");
     let spot = p100.replace(
         "{poolwright.dev/gpu-model",
         "{poolwright.dev/capacity-type: spot, poolwright.dev/gpu-model",
     );
     let said = message(&["--capacity-type", "on-demand"], &spot);
-    let end = "; the default of --provider (aws) and --capacity-type on-demand leave out offerings that hold it; with --provider gcp --spot it \
-               gets a node";
-    assert!(said.ends_with(end), "{said}");
+    let start = "the default of --provider (aws) and --capacity-type on-demand leave out offerings that hold it; with --provider gcp --spot it \
+                 gets a node. With ";
+    assert!(said.starts_with(start), "{said}");
 }
 
 #[test]
@@ -55,10 +56,36 @@ fn a_flag_that_cuts_what_pools_may_buy_is_named_too() {
     let files = ["-f", "fixtures/manifests/pool.yaml", "-f", "fixtures/manifests/two-gpu-pods.yaml"];
     let cut = plan(&[&files[..], &["--capacity-type", "spot"]].concat(), "");
     assert_eq!(cut["pods"]["unplaced"], 2, "{cut}");
-    let end = "; --capacity-type spot leaves out offerings that hold it; with --spot it gets a node";
+    let start = "--capacity-type spot leaves out offerings that hold it; with --spot it gets a node. With ";
     for left in cut["unplaced"].as_array().expect("a list") {
-        assert!(left["message"].as_str().expect("a sentence").ends_with(end), "{left}");
+        assert!(left["message"].as_str().expect("a sentence").starts_with(start), "{left}");
     }
+}
+
+#[test]
+fn a_pool_whose_offerings_a_flag_leaves_out_is_not_told_first_to_correct_its_requirements() {
+    let pool = "{apiVersion: poolwright.dev/v1alpha1, kind: KwokNodeClass, metadata: {name: aws}, spec: {provider: aws}}\n---\n\
+                {apiVersion: poolwright.dev/v1alpha1, kind: NodePool, metadata: {name: gen}, spec: {template: {spec: {\
+                nodeClassRef: {group: poolwright.dev, kind: KwokNodeClass, name: aws}, requirements: [\
+                {key: poolwright.dev/capacity-type, operator: In, values: [on-demand]}]}}}}\n---\n";
+    let small = pod("{containers: [{name: a, resources: {requests: {cpu: '1'}}}]}");
+    let input = format!("{pool}{small}");
+    let left = message(&["--capacity-type", "spot"], &input);
+    let flag = "--capacity-type spot leaves out offerings that ";
+    assert!(left.starts_with(flag), "{left}");
+    assert!(
+        left.find("correct spec.template").is_none_or(|at| at > left.find("With the flags").expect(&left))
+    );
+    let told = poolwright(&["explain", "pool", "gen", "-f", "-", "--capacity-type", "spot"], &input);
+    let text = String::from_utf8_lossy(&told.stdout);
+    assert!(
+        text.contains(&format!(
+            "It buys nothing (NoOfferingMatches): {flag}it may buy; with --spot it buys them. "
+        )),
+        "{text}"
+    );
+    let whole = poolwright(&["explain", "pool", "gen", "-f", "-"], &input);
+    assert!(!String::from_utf8_lossy(&whole.stdout).contains("leaves out"), "the flag is the cause");
 }
 
 #[test]

@@ -146,6 +146,16 @@ fn while_a_controller_leads_nothing_is_opened() {
 }
 
 #[test]
+fn a_misspelt_node_is_told_with_the_name_that_is_meant() {
+    let all = cluster(&[node("gpu-x7k2", &[RESERVED]), node("cpu-aaaa", &[])]);
+    let output = open("misspelt", start(&all), &["gpu-x7k3"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = "error: the cluster has no node `gpu-x7k3`; did you mean gpu-x7k2?\n";
+    assert_eq!(text(&output.stderr), said);
+    assert!(all.lock().unwrap().writes.is_empty());
+}
+
+#[test]
 fn a_node_that_may_not_be_changed_is_named_and_others_open_nevertheless() {
     let all = cluster(&[node("a", &[RESERVED]), node("b", &[RESERVED])]);
     let known = all.clone();

@@ -230,6 +230,69 @@ fn an_object_that_makes_pods_and_is_not_read_is_no_success_if_the_exit_code_matt
 }
 
 #[test]
+fn a_pod_on_a_node_that_the_files_lack_was_read_and_is_no_success_if_the_exit_code_matters() {
+    let bound =
+        "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {nodeName: ghost, containers: [{name: a}]}}";
+    let args = ["plan", "-f", "-", "--fail-on-unplaced"];
+    let told = poolwright(&args, bound);
+    assert_eq!(told.status.code(), Some(3));
+    let text = String::from_utf8_lossy(&told.stdout);
+    assert!(text.contains("1 object is bound to a node that is not in the files"), "{text}");
+    assert!(!text.contains("is not read"), "{text}");
+    let told = poolwright(&[&args[..], &["-o", "json"]].concat(), bound);
+    let plan: Value = serde_json::from_slice(&told.stdout).expect("a plan");
+    assert_follows_schema(&plan);
+    assert_eq!(plan["onUnknownNodes"], serde_json::json!(["Pod default/a"]));
+}
+
+/// A pod that uses a claim that the files lack, beside a default StorageClass that binds at once.
+const LACKS_CLAIM: &str = r#"
+{apiVersion: storage.k8s.io/v1, kind: StorageClass, provisioner: ebs.csi.aws.com, volumeBindingMode: Immediate,
+  metadata: {name: im, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: data}}],
+  containers: [{name: a, resources: {requests: {cpu: '1'}}}]}}
+"#;
+
+#[test]
+fn a_claim_that_the_files_lack_can_be_anywhere_as_its_note_says() {
+    let plan = plan(&["-f", "-"], LACKS_CLAIM);
+    assert_eq!(plan["pods"]["unplaced"], 0, "{plan}");
+    let told = "it counts as one whose volume can be created in any zone";
+    assert!(strings(&plan["notes"]).iter().any(|note| note.contains(told)), "{plan}");
+}
+
+#[test]
+fn a_node_class_of_any_kind_that_is_not_ready_sells_nothing() {
+    let objects = |ready: &str| {
+        format!(
+            r"
+{{apiVersion: poolwright.dev/v1alpha1, kind: KwokNodeClass, metadata: {{name: k, uid: k1, generation: 2}}, spec: {{provider: aws}},
+  status: {{conditions: [{ready}]}}}}
+---
+{{apiVersion: poolwright.dev/v1alpha1, kind: NodePool, metadata: {{name: p}}, spec: {{template: {{spec: {{
+  nodeClassRef: {{group: poolwright.dev, kind: KwokNodeClass, name: k}},
+  requirements: [{{key: poolwright.dev/capacity-type, operator: In, values: [on-demand]}}]}}}}}}}}
+---
+{{apiVersion: v1, kind: Pod, metadata: {{name: a}}, spec: {{containers: [{{name: a, resources: {{requests: {{cpu: '1'}}}}}}]}}}}
+"
+        )
+    };
+    let condition = |status: &str, generation: u32| {
+        format!(
+            "{{type: Ready, status: '{status}', reason: Broken, message: no room, lastTransitionTime: '2026-01-01T00:00:00Z', \
+             observedGeneration: {generation}}}"
+        )
+    };
+    for (status, generation, left_out) in [("True", 2, 0), ("False", 2, 1), ("False", 1, 0)] {
+        let plan = plan(&["-f", "-"], &objects(&condition(status, generation)));
+        assert_eq!(plan["pods"]["unplaced"], left_out, "{status} {generation}: {plan}");
+        let is_told = plan["unplaced"].to_string().contains("KwokNodeClass `k` is not ready: no room");
+        assert_eq!(is_told, left_out == 1, "{plan}");
+    }
+}
+
+#[test]
 fn a_pod_of_a_file_that_would_preempt_others_gets_its_place_there() {
     let objects = |policy: &str| {
         format!(

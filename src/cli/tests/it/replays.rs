@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{micros, poolwright};
+use crate::support::{micros, path, poolwright};
 
 const ARGS: [&str; 7] = [
     "simulate",
@@ -78,4 +78,26 @@ fn the_same_command_prints_and_records_the_same_byte_for_byte() {
         let play = |name: &str| replay(&format!("{format}-{name}"), &["-o", format]);
         assert_eq!(play("one"), play("two"));
     }
+}
+
+#[test]
+fn a_node_class_that_the_files_lack_counts_in_a_replay_as_in_a_plan() {
+    let pool = fs::read_to_string(path("fixtures/manifests/pool.yaml")).expect("the fixture");
+    let documents = pool.split("\n---\n").filter(|document| document.contains("kind: NodePool"));
+    let alone = documents.collect::<Vec<_>>().join("\n---\n").replace("KwokNodeClass", "EC2NodeClass");
+    let file = std::env::temp_dir().join(format!("poolwright-no-class-{}.yaml", std::process::id()));
+    fs::write(&file, alone).expect("a temporary file");
+    let file_name = file.to_str().expect("UTF-8");
+    let args: Vec<&str> =
+        ARGS.into_iter().map(|arg| if arg.ends_with("pool.yaml") { file_name } else { arg }).collect();
+    let simulated = poolwright(&args, "");
+    let planned = poolwright(&["plan", "-f", file_name], "");
+    fs::remove_file(&file).expect("it is ours");
+    let text = String::from_utf8_lossy(&simulated.stdout);
+    assert!(simulated.status.success(), "{}", String::from_utf8_lossy(&simulated.stderr));
+    assert!(text.contains("8 finished"), "{text}");
+    let note = "is not in the files; its pools may buy everything that";
+    assert!(text.contains(note), "{text}");
+    let plan = String::from_utf8_lossy(&planned.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(plan.contains(note), "{plan}");
 }

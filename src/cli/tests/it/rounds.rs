@@ -120,6 +120,26 @@ fn the_problems_of_existing_nodes_come_with_those_of_the_work() {
 }
 
 #[test]
+fn a_file_that_is_missing_hides_no_problem_of_the_others() {
+    let bad = "src/cli/tests/bad/pod.yaml";
+    let text = refused(&["plan", "-f", "nosuch.yaml", "-f", bad], "");
+    for problem in ["nosuch.yaml: there is no such file", "Pod default/comma: "] {
+        assert_eq!(text.matches(problem).count(), 1, "{problem}: {text}");
+    }
+    let text = refused(&["plan", "-f", bad, "--existing", "nosuch.yaml"], "");
+    for problem in ["nosuch.yaml: there is no such file", "Pod default/comma: "] {
+        assert_eq!(text.matches(problem).count(), 1, "{problem}: {text}");
+    }
+    let broken = file("broken.yaml", "apiVersion: [\n");
+    let broken = broken.to_str().expect("a path");
+    let text = refused(&["convert", "-f", "nosuch.yaml", "-f", broken], "");
+    for problem in ["nosuch.yaml: there is no such file", "not readable as YAML or JSON"] {
+        assert_eq!(text.matches(problem).count(), 1, "{problem}: {text}");
+    }
+    fs::remove_file(broken).expect("it is ours");
+}
+
+#[test]
 fn a_simulation_tells_all_problems_of_its_pools_and_of_its_workload_at_once() {
     let args = ["simulate", "--pools", "-", "--snapshot", "src/cli/tests/bad/pod.yaml", "--for", "1h"];
     let text = refused(&args, &written(&WRONG));

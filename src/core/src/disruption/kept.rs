@@ -19,6 +19,8 @@ pub enum Kept {
     BeingDeleted,
     /// It is being emptied already, for this reason.
     Disrupting(String),
+    /// It is unhealthy, and repair replaces it now.
+    Repaired,
     /// It is not open to pods yet.
     NotOpen,
     /// It is to be replaced for another reason than cost, but something keeps it.
@@ -113,6 +115,7 @@ impl fmt::Display for Kept {
         match self {
             Self::BeingDeleted => f.write_str("it is being deleted"),
             Self::Disrupting(why) => write!(f, "it is being emptied already: {}", why.trim_end_matches('.')),
+            Self::Repaired => f.write_str("it is unhealthy, and repair replaces it now"),
             Self::NotOpen => f.write_str("it is not open to pods yet"),
             Self::FixedNumber(pool) => {
                 write!(f, "pool {pool} keeps a fixed number of nodes (spec.replicas)")

@@ -15,6 +15,7 @@ use crate::disruption::proposal::Proposal;
 use crate::disruption::propose::targets;
 use crate::disruption::search::{Search, places};
 use crate::lifecycle::protection::Facts;
+use crate::lifecycle::repair;
 use crate::model::plan::{MovedTo, Plan};
 use crate::model::{Cause, Claim, ClaimName, PlanOptions, Snapshot};
 use crate::rules::format::count;
@@ -89,6 +90,11 @@ impl<'a> Search<'a> {
     /// The first reason why it stays.
     fn outlook(&mut self, claim: &'a Claim, stop: &mut dyn StopSignal) -> Result<String, Kept> {
         unsettled(claim).map_or(Ok(()), Err)?;
+        let (facts, node) = (&self.facts, self.facts.node(claim));
+        let repair = node.and_then(|node| repair::outlook(facts.snapshot, facts.now, claim, node));
+        if repair.is_some_and(|repair| repair.is_now(facts.now)) {
+            return Err(Kept::Repaired);
+        }
         if let Some(message) = of_claim(self.required(stop), claim) {
             return Ok(message);
         }

@@ -61,6 +61,19 @@ pub(crate) fn missing(claim: &Claim, node: &Node) -> Option<(Reason, String)> {
     None
 }
 
+/// Describes the resources of which a node advertises less than its claim promises, beyond what estimates tolerate.
+pub fn lacks(claim: &Claim, node: &Node) -> Vec<String> {
+    let promised = claim.current_offering().allocatable.iter();
+    let less = promised.filter_map(|(name, amount)| {
+        let there = node.allocatable.get(name.as_str());
+        let is_less = there < amount && !is_kept(name, amount, there);
+        is_less.then(|| {
+            format!("{name}: {} promised, {} advertised", name.quantity(amount), name.quantity(there))
+        })
+    });
+    less.collect()
+}
+
 /// What is said of a node whose GPUs seem to be shared.
 const SHARES_GPUS: &str = "Most likely its device plugin shares GPUs (time slicing, MPS or MIG), and Poolwright buys nodes for whole GPUs; \
                            turn this off for the nodes of this pool";

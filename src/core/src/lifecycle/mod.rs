@@ -22,6 +22,7 @@ pub(crate) mod retire;
 pub(crate) mod start;
 pub(crate) mod waiting;
 
+pub use crate::lifecycle::advertised::lacks;
 pub use crate::lifecycle::context::{Decision, PlacementMode};
 pub use crate::lifecycle::drain::is_waited_for;
 pub use crate::lifecycle::interruption::interruption_conditions;

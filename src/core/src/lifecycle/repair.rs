@@ -28,24 +28,14 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
         return false;
     };
     let what = format!("node {} has had the condition {condition} since {}", node.name, condition.since);
-    let kept = kept_by(claim, node, pool);
     let snapshot = context.snapshot;
     let counts = context.sick.entry(pool.name.clone()).or_insert_with(|| sick_of_pool(snapshot, pool));
-    let (sick, nodes) = *counts;
-    let most = (nodes * BREAKER_PERCENT).div_ceil(100);
-    let then = if let Some(kind) = kept {
-        format!("the annotation poolwright.dev/do-not-disrupt of its {kind} keeps it")
-    } else if sick > most {
-        format!(
-            "it is not replaced while {sick} of the {nodes} nodes of pool `{}` are unhealthy: more than {BREAKER_PERCENT} % at a time point to a common cause, such as a network or an image; find that first",
-            pool.name
-        )
-    } else {
-        format!("it is replaced at {due} unless it recovers")
-    };
+    let held = held(claim, node, pool, *counts);
+    let is_held = held.is_some();
+    let then = held.unwrap_or_else(|| format!("it is replaced at {due} unless it recovers"));
     context
         .conditions(claim, [is(ConditionType::Unhealthy, Reason::NodeUnhealthy, format!("{what}; {then}"))]);
-    if !context.ended(due) || kept.is_some() || sick > most {
+    if !context.ended(due) || is_held {
         return false;
     }
     let message =
@@ -54,6 +44,62 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &N
     context.delete(claim, false);
     true
 }
+
+/// Describes what keeps an unhealthy node from being replaced; `None` if nothing does. `counts` are those of [`sick_of_pool`].
+fn held(claim: &Claim, node: &Node, pool: &Pool, (sick, nodes): (u64, u64)) -> Option<String> {
+    if let Some(kind) = kept_by(claim, node, pool) {
+        return Some(format!("the annotation poolwright.dev/do-not-disrupt of its {kind} keeps it"));
+    }
+    let most = (nodes * BREAKER_PERCENT).div_ceil(100);
+    (sick > most).then(|| {
+        format!(
+            "it is not replaced while {sick} of the {nodes} nodes of pool `{}` are unhealthy: more than {BREAKER_PERCENT} % at a time point to a common cause, such as a network or an image; find that first",
+            pool.name
+        )
+    })
+}
+
+/// What repair does about an unhealthy node.
+pub(crate) struct Outlook<'a> {
+    /// The rule that is due first.
+    pub rule: &'a RepairRule,
+    /// The condition that it names.
+    pub condition: &'a NodeCondition,
+    /// When it is due.
+    pub due: Timestamp,
+    /// Whether the instance is terminated without a drain, because the node is not ready and a rule about that is due.
+    pub is_lost: bool,
+    /// What keeps the node from being replaced.
+    pub held: Option<String>,
+}
+
+impl Outlook<'_> {
+    /// Returns whether the node is replaced now.
+    pub fn is_now(&self, now: Timestamp) -> bool {
+        self.due <= now && self.held.is_none()
+    }
+}
+
+/// Returns what repair does about the claim's node; `None` if it does nothing: the node matches no rule, the claim is not initialized,
+/// or it is being deleted.
+pub(crate) fn outlook<'a>(
+    snapshot: &'a Snapshot,
+    now: Timestamp,
+    claim: &Claim,
+    node: &'a Node,
+) -> Option<Outlook<'a>> {
+    let is_open = claim.since(ConditionType::Initialized).is_some() && claim.deleting_since.is_none();
+    let pool = snapshot.pools.get(&claim.pool).filter(|_| is_open)?;
+    let (rule, condition, due) = first_due(pool, node)?;
+    // The claim is deleted when the first rule is due, or now if that time has passed.
+    let end = due.max(now);
+    let is_lost = !node.ready && broken(pool, node).any(|(_, one, at)| one.kind == READY && at <= end);
+    let held = held(claim, node, pool, sick_of_pool(snapshot, pool));
+    Some(Outlook { rule, condition, due, is_lost, held })
+}
+
+/// The condition without which a kubelet does not respond.
+const READY: &str = "Ready";
 
 /// Returns the repair rule of the pool that is due first, with the condition and the time.
 fn first_due<'a>(pool: &'a Pool, node: &'a Node) -> Option<(&'a RepairRule, &'a NodeCondition, Timestamp)> {
@@ -94,6 +140,6 @@ pub(crate) fn is_lost(context: &LifecycleContext<'_>, claim: &Claim) -> bool {
     let Some(pool) = context.snapshot.pools.get(&claim.pool) else { return false };
     let node = context.node(claim).filter(|node| !node.ready);
     let mut broken = node.into_iter().flat_map(|node| broken(pool, node));
-    let is_due = broken.any(|(_, condition, due)| condition.kind == "Ready" && due <= context.now);
+    let is_due = broken.any(|(_, condition, due)| condition.kind == READY && due <= context.now);
     claim.since(ConditionType::Unhealthy).is_some() && is_due
 }

@@ -51,8 +51,9 @@ impl Node {
     }
 }
 
-/// A condition of a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A condition of a node. Conditions are equal without regard to their cause: kubelets repeat it in ever new words, and decisions do
+/// not depend on it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NodeCondition {
     /// Its type, such as `Ready`.
     pub kind: String,
@@ -60,7 +61,18 @@ pub struct NodeCondition {
     pub status: String,
     /// The time of the last change of the status.
     pub since: Timestamp,
+    /// Its reason and message, for people: `NodeStatusUnknown: Kubelet stopped posting node status.`
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cause: String,
 }
+
+impl PartialEq for NodeCondition {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.kind, &self.status, self.since) == (&other.kind, &other.status, other.since)
+    }
+}
+
+impl Eq for NodeCondition {}
 
 impl fmt::Display for NodeCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -66,6 +66,9 @@ pub struct Plan {
     /// Whether it buys nodes of a pool with rules on spot nodes.
     #[serde(default)]
     pub by_spot_rules: bool,
+    /// Whether it buys nodes of a pool with `minValues`.
+    #[serde(default)]
+    pub by_min_values: bool,
     /// Whether nodes were chosen in steps: first the first choices of all pods, then other choices for pods that a limit left.
     /// Then `bound` is the sum of the bounds of the steps, each given the steps before it.
     pub in_steps: bool,
@@ -534,6 +537,8 @@ pub enum CostRule {
     Interruptions,
     /// Pools keep their rules on spot nodes.
     SpotRules,
+    /// Nodes leave the cloud the choice that `minValues` of pools asks for.
+    MinValues,
 }
 
 /// What a rule costs.

@@ -69,7 +69,8 @@ impl PlanContext<'_> {
         stop: &mut dyn StopSignal,
     ) -> Attempt {
         let mut rooms = self.rooms.clone();
-        let Placed { settled, assigned, mut unplaced, of_gangs } = self.place(supply, lessons, &mut rooms);
+        let Placed { settled, assigned, mut unplaced, of_gangs } =
+            self.place(supply, (lessons, policy), &mut rooms);
         let preferred = self.prefer(supply, policy, &rooms, &settled, &assigned);
         let mut unlistable = BTreeSet::new();
         let places = (&settled, &assigned, &preferred);
@@ -135,7 +136,7 @@ impl PlanContext<'_> {
     fn place<'s>(
         &'s self,
         supply: &'s offerings::Supply<'s>,
-        lessons: &topology::Lessons,
+        (lessons, policy): (&topology::Lessons, PreferencePolicy),
         rooms: &mut rooms::Rooms<'s>,
     ) -> Placed<'s> {
         let Self { snapshot, now, options, colocation, relations, daemons, .. } = self;
@@ -158,6 +159,7 @@ impl PlanContext<'_> {
             open: &settled.open,
             supply,
             options,
+            policy,
             lessons,
         });
         Placed { settled, assigned, unplaced, of_gangs }
@@ -307,6 +309,7 @@ impl Packed<'_> {
             by_weight: outcome.by_weight,
             by_risk: outcome.by_risk,
             by_spot_rules: outcome.by_spot_rules,
+            by_min_values: outcome.by_min_values,
             in_steps: outcome.steps > 1,
             stopped_early: outcome.stopped_early,
             covered: outcome.covered,

@@ -502,16 +502,19 @@ fn next_best(price: UsdPerHour, other: UsdPerHour, name: &InstanceTypeName) -> S
     if price == UsdPerHour::ZERO && other > price {
         format!("next best: {name} at {other:#}")
     } else if other > price {
-        format!("next best: {name} at {other:#}, {} % dearer", dearer_percent(price, other))
+        format!("next best: {name} at {other:#}, {} dearer", percent_above(price, other))
     } else {
         format!("as good: {name} at {other:#}")
     }
 }
 
-/// Returns the percentage by which `other` is above `price`, rounded, at least 1.
-fn dearer_percent(price: UsdPerHour, other: UsdPerHour) -> u64 {
+/// Says by how much `other` is above `price`, rounded to a percent: `9 %`, `under 1 %`.
+fn percent_above(price: UsdPerHour, other: UsdPerHour) -> String {
     let (price, more) = (u128::from(price.micros().max(1)), u128::from(other.saturating_sub(price).micros()));
-    u64::try_from(((more * 200 + price) / (price * 2)).max(1)).unwrap_or(u64::MAX)
+    if more * 100 < price {
+        return "under 1 %".to_owned();
+    }
+    format!("{} %", (more * 200 + price) / (price * 2))
 }
 
 /// The length of the suffix of a claim's name.

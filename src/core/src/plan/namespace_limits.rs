@@ -388,7 +388,7 @@ impl Excess {
             // Pods need their GPUs. Other nodes, or fewer pods on a node, might cost less.
             let needs =
                 if kind == NamespaceLimit::Gpus { "needs" } else { "would take in the best plan found" };
-            return format!("{limit} is below the {} that {it} {needs}; {remedy}", quantity(kind, asked));
+            return format!("{limit} is below the {} that {it} {needs}; {remedy}", in_words(kind, asked));
         }
         let used = used.map(|used| used.of(kind));
         // Pods that the namespace was beyond the limit with may have no place after all.
@@ -398,8 +398,8 @@ impl Excess {
         let is = if used >= most { "is reached" } else { "leaves too little" };
         // What changes with each plan is in parentheses, where it is no news to a pod that waits.
         let more =
-            asked.map_or_else(String::new, |asked| format!("; {it} would add {}", quantity(kind, asked)));
-        let used_up = quantity(kind, used);
+            asked.map_or_else(String::new, |asked| format!("; {it} would add {}", in_words(kind, asked)));
+        let used_up = in_words(kind, used);
         let end = if used > 0 { ", or end pods of the namespace" } else { "" };
         format!("{limit} {is} (in use or on order: {used_up}{more}); {remedy}{end}")
     }
@@ -546,6 +546,15 @@ fn kept_offerings(node: &SharedNode<'_, '_>, beyond: &BTreeSet<&str>) -> Vec<boo
     kept
 }
 
+/// Formats an amount that is used, for people.
+fn in_words(kind: NamespaceLimit, amount: u64) -> String {
+    match kind {
+        NamespaceLimit::UsdPerHour => format!("{:#}", UsdPerHour::from_micros(amount)),
+        _ => quantity(kind, amount),
+    }
+}
+
+/// Formats an amount as limits are written.
 fn quantity(kind: NamespaceLimit, amount: u64) -> String {
     match kind {
         NamespaceLimit::Nodes => amount.to_string(),

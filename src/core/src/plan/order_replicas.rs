@@ -220,7 +220,7 @@ fn beyond(
         let more = kind.of(&offering.allocatable, offering.price);
         (more > 0 && taken.saturating_add(more) > ceiling).then(|| {
             let of = if is_own { format!("of pool `{}`", pool.name) } else { "over all pools".to_owned() };
-            let (name, limit, taken) = (kind.name(), kind.quantity(ceiling), kind.quantity(taken));
+            let (name, limit, taken) = (kind.name(), kind.quantity(ceiling), kind.in_words(taken));
             format!(
                 "limit {name} = {limit} {of} allows no more of its replicas (in use or on order: {taken}); raise it, or \
                  lower spec.replicas"

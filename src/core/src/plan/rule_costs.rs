@@ -29,6 +29,7 @@ pub(crate) fn tell(
         (CostRule::Preferences, plan.steered_pods > 0),
         (CostRule::Interruptions, plan.by_risk),
         (CostRule::SpotRules, plan.by_spot_rules),
+        (CostRule::MinValues, plan.by_min_values),
     ];
     let in_force: Vec<CostRule> = all.into_iter().filter(|(_, holds)| *holds).map(|(rule, _)| rule).collect();
     for rule in &in_force {
@@ -44,6 +45,7 @@ pub(crate) fn tell(
             CostRule::Weights if is_free => (plan.by_weight, plan.in_steps) = (false, false),
             CostRule::Interruptions if is_free => plan.by_risk = false,
             CostRule::SpotRules if is_free => plan.by_spot_rules = false,
+            CostRule::MinValues if is_free => plan.by_min_values = false,
             _ => {}
         }
         if !is_free {
@@ -63,6 +65,7 @@ fn lacking<'s>(
     match rule {
         CostRule::Weights => change_pools(&mut snapshot, |pool| pool.weight = 0),
         CostRule::SpotRules => change_pools(&mut snapshot, |pool| pool.spot = SpotRules::default()),
+        CostRule::MinValues => change_pools(&mut snapshot, |pool| pool.min_values.clear()),
         CostRule::Preferences => options.preferences = PreferencePolicy::Ignore,
         CostRule::Interruptions => {
             options.spot_risk = None;
@@ -85,7 +88,9 @@ fn change_pools(snapshot: &mut Cow<'_, Snapshot>, change: impl Fn(&mut Pool)) {
 fn compared(plan: &Plan, without: &Plan, rule: CostRule) -> RuleCost {
     let counted = |plan: &Plan| match rule {
         CostRule::Interruptions => plan.cost,
-        CostRule::Weights | CostRule::Preferences | CostRule::SpotRules => plan.cost + plan.risk,
+        CostRule::Weights | CostRule::Preferences | CostRule::SpotRules | CostRule::MinValues => {
+            plan.cost + plan.risk
+        }
     };
     let left = |plan: &Plan| plan.unplaced.iter().map(|left| left.pod.clone()).collect::<Vec<_>>();
     let is_comparable = without.refused.is_empty()

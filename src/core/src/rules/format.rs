@@ -17,10 +17,7 @@ pub(crate) fn quantity(name: &ResourceName, amount: u64) -> String {
     if name.is_cpu() {
         return thousandths(amount);
     }
-    if name.as_str() == ResourceName::MEMORY
-        || name.as_str() == ResourceName::EPHEMERAL_STORAGE
-        || name.as_str().starts_with("hugepages-")
-    {
+    if is_in_bytes(name) {
         for (suffix, shift) in [("Ti", 40u32), ("Gi", 30), ("Mi", 20), ("Ki", 10)] {
             let unit = 1u64 << shift;
             if amount >= unit {
@@ -35,6 +32,20 @@ pub(crate) fn quantity(name: &ResourceName, amount: u64) -> String {
         }
     }
     amount.to_string()
+}
+
+/// The prefix of the resources for huge pages.
+pub(crate) const HUGE_PAGES: &str = "hugepages-";
+
+fn is_in_bytes(name: &ResourceName) -> bool {
+    matches!(name.as_str(), ResourceName::MEMORY | ResourceName::EPHEMERAL_STORAGE)
+        || name.as_str().starts_with(HUGE_PAGES)
+}
+
+/// Formats an amount with its resource, which is neither CPU nor memory: `2 x nvidia.com/gpu`, `60Gi of ephemeral-storage`.
+fn amount_of(name: &ResourceName, amount: u64) -> String {
+    let link = if is_in_bytes(name) { "of" } else { "x" };
+    format!("{} {link} {name}", quantity(name, amount))
 }
 
 /// Formats an amount that is counted in thousandths: `3`, `3.5`.
@@ -59,7 +70,7 @@ pub(crate) fn gist(list: &ResourceList) -> String {
     let extended: Vec<String> = list
         .iter()
         .filter(|(name, _)| is_extended(name) && !name.as_str().starts_with(ATTACHABLE))
-        .map(|(name, amount)| format!("{} x {name}", quantity(name, amount)))
+        .map(|(name, amount)| amount_of(name, amount))
         .collect();
     if !extended.is_empty() {
         return extended.join(", ");
@@ -81,8 +92,7 @@ pub(crate) fn requests(list: &ResourceList, origin: impl Fn(&ResourceName) -> St
     let shown = list.iter().filter(|(name, amount)| *amount > 0 && named(name));
     let (plain, others): (Vec<_>, Vec<_>) = shown.partition(|(name, _)| is_plain(name));
     let plain = plain.into_iter().map(|(name, amount)| (name, format!("{} {name}", quantity(name, amount))));
-    let others =
-        others.into_iter().map(|(name, amount)| (name, format!("{} x {name}", quantity(name, amount))));
+    let others = others.into_iter().map(|(name, amount)| (name, amount_of(name, amount)));
     let all: Vec<String> =
         plain.chain(others).map(|(name, words)| format!("{words}{}", origin(name))).collect();
     if all.is_empty() { "no requests".to_owned() } else { all.join(", ") }
@@ -98,4 +108,22 @@ pub(crate) fn list<T: AsRef<str>>(items: &[T], most: usize) -> String {
     let shown: Vec<&str> = items.iter().take(most).map(AsRef::as_ref).collect();
     let more = items.len().saturating_sub(most);
     if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_a_resource_are_no_count() {
+        let list = ResourceList::new()
+            .with(ResourceName::NVIDIA_GPU, 2)
+            .with(ResourceName::EPHEMERAL_STORAGE, 60 << 30)
+            .with("hugepages-2Mi", 100 << 20);
+        let words = requests(&list, |_| String::new());
+        for part in ["2 x nvidia.com/gpu", "60Gi of ephemeral-storage", "100Mi of hugepages-2Mi"] {
+            assert!(words.contains(part), "{words}");
+        }
+        assert!(gist(&list).contains("100Mi of hugepages-2Mi"), "{}", gist(&list));
+    }
 }

@@ -39,6 +39,16 @@ impl GpuNeed {
         }
     }
 
+    /// Returns the request as GPUs of this instance type would serve it: a name may stand for another instance there.
+    pub fn on_type(&self, kind: &InstanceType) -> Self {
+        match (self, kind.gpu.as_ref().and_then(MigModel::of)) {
+            (Self::Named { resource, count, .. }, Some(model)) => {
+                named(resource, u64::from(*count), &[model])
+            }
+            _ => self.clone(),
+        }
+    }
+
     /// Says what a node lacks that cannot serve the request.
     pub fn lacking(&self) -> String {
         match self {
@@ -55,7 +65,7 @@ impl GpuNeed {
 
 /// Returns a pod's requests without GPUs that may be shared or partitioned, and separately its request for such GPUs.
 ///
-/// `models` are the GPU models on offer that support MIG.
+/// `models` are the GPU models that support MIG, those on offer first.
 pub(crate) fn wanted(
     sharing: Sharing,
     models: &[&MigModel],
@@ -156,14 +166,13 @@ fn part(milli: u32, models: &[&MigModel]) -> GpuNeed {
 }
 
 /// Returns the MIG instance that a resource name requests. The meaning of a profile name depends on the board: `1g.10gb` is the
-/// smallest instance of one A100 and the second smallest of another. If both boards are on offer, the smallest instance is meant.
+/// smallest instance of one A100 and the second smallest of another. The first model that has the name decides.
 fn named(resource: &ResourceName, count: u64, models: &[&MigModel]) -> GpuNeed {
     let profile = models
         .iter()
         .flat_map(|model| model.kinds.iter().map(move |kind| (kind.profile, model.resource(kind.profile))))
-        .filter(|(_, name)| name.as_deref() == Some(resource.as_str()))
-        .map(|(profile, _)| profile)
-        .min();
+        .find(|(_, name)| name.as_deref() == Some(resource.as_str()))
+        .map(|(profile, _)| profile);
     match (profile, u32::try_from(count)) {
         (Some(profile), Ok(count)) => GpuNeed::Named { resource: resource.clone(), profile, count },
         (None, _) if has_media_extensions(resource) => GpuNeed::Impossible(format!(

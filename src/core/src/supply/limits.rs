@@ -195,7 +195,7 @@ impl Limits {
         };
         let (name, ceiling) = (limit.name(), limit.quantity(limit.ceiling));
         if least > limit.ceiling {
-            let least = limit.quantity(least);
+            let least = limit.kind.in_words(least);
             return format!(
                 "limit {name} = {ceiling} {of} is below the {least} that the smallest node which fits it uses; {raise}"
             );
@@ -206,12 +206,12 @@ impl Limits {
         // Nodes that this plan buys are not there to be freed.
         let free = if limit.before < limit.ceiling { " or free nodes" } else { "" };
         // What changes with each plan is in parentheses, where it is no news to a pod that waits.
-        let (is, more) = match limit.quantity(least) {
+        let (is, more) = match limit.kind.in_words(least) {
             _ if used >= limit.ceiling => ("is reached", String::new()),
             _ if least == 0 => ("leaves too little", String::new()),
             more => ("leaves too little", format!("; one more node uses at least {more}")),
         };
-        let used = limit.quantity(used);
+        let used = limit.kind.in_words(used);
         format!("limit {name} = {ceiling} {of} {is} (in use or on order: {used}{more}); {raise}{free}")
     }
 }
@@ -236,11 +236,20 @@ impl LimitKind {
         }
     }
 
+    /// Formats an amount as limits are written.
     pub fn quantity(&self, amount: u64) -> String {
         match self {
             Self::Resource(name) => crate::rules::format::quantity(name, amount),
             Self::Nodes | Self::Available(_) => amount.to_string(),
             Self::UsdPerHour => UsdPerHour::from_micros(amount).to_string(),
+        }
+    }
+
+    /// Formats an amount that is used, for people.
+    pub fn in_words(&self, amount: u64) -> String {
+        match self {
+            Self::UsdPerHour => format!("{:#}", UsdPerHour::from_micros(amount)),
+            _ => self.quantity(amount),
         }
     }
 

@@ -2,8 +2,9 @@
 
 use crate::supply::interruption_backoff::remembered;
 use poolwright_terms::keys::NODEPOOL_LABEL;
-use poolwright_terms::labels::DECIDED_BY_OFFERING;
-use poolwright_terms::{NodeClassRef, Reason};
+use poolwright_terms::labels::{CAPACITY_TYPE, DECIDED_BY_OFFERING};
+use poolwright_terms::{CapacityType, NodeClassRef, Reason};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
@@ -15,8 +16,8 @@ use poolwright_solver::BitSet;
 use crate::demand::volumes::attach::Attachable;
 use crate::model::plan::PoolFindings;
 use crate::model::plan_cache::OfferingLabels;
+use crate::model::{Operator, PodSpec, Pool, PoolName, Requirement, Snapshot};
 use crate::model::{PlanOptions, Reclaims};
-use crate::model::{PodSpec, Pool, PoolName, Requirement, Snapshot};
 use crate::rules;
 use crate::rules::colocation::{Colocation, Present};
 use crate::rules::format::list;
@@ -108,12 +109,17 @@ pub(crate) struct Supply<'a> {
 }
 
 impl<'a> Supply<'a> {
+    /// Returns the catalogue of a pool's node class.
+    pub fn catalogue(&self, pool: usize) -> &'a Catalogue {
+        self.tables[self.pools[pool].table].catalogue
+    }
+
     pub fn offering(&self, pool: usize, offering: usize) -> &'a Offering {
-        &self.tables[self.pools[pool].table].catalogue.offerings()[offering]
+        &self.catalogue(pool).offerings()[offering]
     }
 
     pub fn instance_type(&self, pool: usize, offering: usize) -> &'a InstanceType {
-        let catalogue = self.tables[self.pools[pool].table].catalogue;
+        let catalogue = self.catalogue(pool);
         &catalogue.types()[&catalogue.offerings()[offering].id.instance_type]
     }
 
@@ -131,11 +137,15 @@ impl<'a> Supply<'a> {
         (0..self.pools.len()).any(|at| at != pool && admits(at))
     }
 
-    /// Returns the GPU models on offer that support MIG.
+    /// Returns the GPU models that support MIG: first those that pools may buy, then others of their node classes. Each part begins
+    /// with the GPUs with the most memory, so the first model that has a name has the smallest instance of that name.
     pub fn mig_models(&self) -> Vec<&'static MigModel> {
-        let kinds = self.tables.iter().flat_map(|table| table.catalogue.types().values());
-        let mut models: Vec<&'static MigModel> = Vec::new();
-        for model in kinds.filter_map(|kind| kind.gpu.as_ref()).filter_map(MigModel::of) {
+        let offered = self.pools.iter().enumerate().flat_map(|(at, pool)| {
+            pool.offers.iter().map(move |offer| self.instance_type(at, offer.offering))
+        });
+        let others = self.tables.iter().flat_map(|table| table.catalogue.types().values());
+        let mut models = models_of(offered);
+        for model in models_of(others) {
             if !models.contains(&model) {
                 models.push(model);
             }
@@ -157,6 +167,18 @@ impl<'a> Supply<'a> {
             pool: &supply.pool.name,
         }
     }
+}
+
+/// Returns the GPU models of these types that support MIG, those with the most memory first.
+fn models_of<'k>(kinds: impl Iterator<Item = &'k InstanceType>) -> Vec<&'static MigModel> {
+    let mut models: Vec<&'static MigModel> = Vec::new();
+    for model in kinds.filter_map(|kind| kind.gpu.as_ref()).filter_map(MigModel::of) {
+        if !models.contains(&model) {
+            models.push(model);
+        }
+    }
+    models.sort_by_key(|model| Reverse(model.kinds.last().map(|kind| kind.memory_mib)));
+    models
 }
 
 /// Collects the offerings of every pool.
@@ -276,10 +298,18 @@ fn unmet(pool: &Pool, table: &ClassOfferings<'_>) -> String {
     if missing.is_empty() {
         return "meets all requirements together; widen spec.template.spec.requirements".to_owned();
     }
-    format!(
-        "meets {}; correct spec.template.spec.requirements, or use a node class or catalogue that sells it",
-        missing.join(", nor ")
-    )
+    // Nothing sells reserved capacity: users say what they have.
+    let reserved = CapacityType::Reserved.to_string();
+    let wants_reserved = |one: &Requirement| {
+        one.key == CAPACITY_TYPE
+            && matches!(&one.operator, Operator::In(values) if values.contains(&reserved))
+    };
+    let change = if pool.requirements.iter().any(|one| !is_met(&one) && wants_reserved(one)) {
+        "name your reservations (for a plan, in a file for --commitments; for a controller, in the node class), or correct spec.template.spec.requirements"
+    } else {
+        "correct spec.template.spec.requirements, or use a node class or catalogue that sells it"
+    };
+    format!("meets {}; {change}", missing.join(", nor "))
 }
 
 /// The most values that a message lists.

@@ -71,7 +71,8 @@ impl<'s> Wider<'s, '_> {
             let mut room = as_measured(self.snapshot, node_class, &kind.allocatable, &kind.name);
             room.add(&self.attachable.of(None, &labels));
             room.saturating_sub(&daemons.requests(&daemons.landing(&labels)));
-            let grants = |form: &GpuForm| form.grants(self.sharing, kind, asked.gpus);
+            let need = asked.gpus.map(|need| need.on_type(kind));
+            let grants = |form: &GpuForm| form.grants(self.sharing, kind, need.as_ref());
             let has_gpus = asked.gpus.is_none() || GpuForm::all(self.sharing, kind).iter().any(grants);
             let price: UsdPerHour = offering.price.known()?;
             let broken = pool.pool.requirements.iter().filter(|one| !rules::matches(one, &labels)).count();

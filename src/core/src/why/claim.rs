@@ -8,15 +8,17 @@ use poolwright_terms::ConditionType;
 use poolwright_terms::keys::DO_NOT_DISRUPT_ANNOTATION;
 
 use crate::lifecycle::PlacementMode;
+use crate::lifecycle::advertised::lacks;
 use crate::lifecycle::buffer;
 use crate::lifecycle::context::{LifecycleContext, after};
 use crate::lifecycle::empty::needed;
 use crate::lifecycle::protection::kept_by;
+use crate::lifecycle::repair;
 use crate::model::plan::Plan;
 use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, PodPhase, PodRole, Snapshot, Stage};
 use crate::rules::budgets::never_met_of;
 use crate::rules::format::{age, gist, list};
-use crate::why::retiring;
+use crate::why::{health, retiring};
 
 /// The most pods that are named.
 const SHOWN: usize = 4;
@@ -46,10 +48,23 @@ pub fn claim(snapshot: &Snapshot, now: Timestamp, plan: &Plan, name: &ClaimName)
             claim.offerings.len() - 1
         ));
     }
-    let retires = retiring::reason(snapshot, plan, now, claim);
-    lines.push(retires.unwrap_or_else(|| stands(snapshot, now, claim)));
-    if claim.deleting_since.is_none() {
-        lines.push(kept(snapshot, now, claim));
+    let node: Option<&Node> =
+        claim.node_name.as_ref().and_then(|name| snapshot.nodes.get(name)).map(AsRef::as_ref);
+    let repair = node.and_then(|node| repair::outlook(snapshot, now, claim, node));
+    let is_replaced = repair.as_ref().is_some_and(|repair| repair.is_now(now));
+    // What holds until the end of the node is of no interest when that is now.
+    if !is_replaced {
+        let retires = retiring::reason(snapshot, plan, now, claim);
+        lines.push(retires.unwrap_or_else(|| stands(snapshot, now, claim)));
+    }
+    lines.extend(node.into_iter().flat_map(|node| health::of_node(node, Some(claim), repair.as_ref(), now)));
+    if is_replaced {
+        lines.extend(runs(snapshot, claim));
+    } else if claim.deleting_since.is_none() {
+        let is_unhealthy = repair.is_some_and(|repair| repair.held.is_none());
+        // Work does not keep a node that is going to be replaced.
+        let work = if is_unhealthy { runs(snapshot, claim) } else { None };
+        lines.push(work.unwrap_or_else(|| kept(snapshot, now, claim)));
     }
     Some(lines)
 }
@@ -69,12 +84,22 @@ pub fn node(snapshot: &Snapshot, now: Timestamp, plan: &Plan, name: &str) -> Opt
         } else {
             format!("It runs {}.", named(&pods))
         });
+        lines.extend(health::of_node(node, None, None, now));
         lines.extend(undrainable(snapshot, name));
         return Some(lines);
     };
     lines.extend(claim(snapshot, now, plan, &owner.name)?);
-    lines.extend(undrainable(snapshot, name));
+    // A lost node is not drained.
+    let repair = repair::outlook(snapshot, now, owner, node);
+    let is_drained = repair.is_none_or(|repair| !repair.is_lost || repair.held.is_some());
+    lines.extend(undrainable(snapshot, name).filter(|_| is_drained));
     Some(lines)
+}
+
+/// Says which pods run on the node of a claim; `None` if none do.
+fn runs(snapshot: &Snapshot, claim: &Claim) -> Option<String> {
+    let pods = work(snapshot, claim.node_name.as_deref()?);
+    (!pods.is_empty()).then(|| format!("It runs {}.", named(&pods)))
 }
 
 /// Describes the budgets that make it impossible to drain a node.
@@ -148,19 +173,11 @@ fn stands(snapshot: &Snapshot, now: Timestamp, claim: &Claim) -> String {
 /// Describes an initialized node: whether pods may use it.
 fn open(snapshot: &Snapshot, claim: &Claim) -> String {
     let node = claim.node_name.as_ref().and_then(|name| snapshot.nodes.get(name));
-    if let Some(why) = claim
-        .conditions
-        .get(&ConditionType::Unhealthy)
-        .filter(|_| claim.since(ConditionType::Unhealthy).is_some())
-    {
-        return format!("It is unhealthy: {}.", why.message.trim_end_matches('.'));
-    }
     match node {
-        Some(node) if !node.ready => {
-            "Its node is not ready, so no new pod goes there; the pool's disruption.repair says when it is replaced."
-                .to_owned()
-        }
+        Some(node) if !node.ready => "Its node is not ready, so no new pod goes there.".to_owned(),
         Some(node) if node.cordoned => "Its node is cordoned, so no new pod goes there.".to_owned(),
+        // The condition says what was true when the node opened.
+        Some(node) if !lacks(claim, node).is_empty() => "It is open to pods.".to_owned(),
         _ => match message(claim, ConditionType::Initialized) {
             Some(why) => format!("It is open to pods: {why}."),
             None => "It is open to pods.".to_owned(),

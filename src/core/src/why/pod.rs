@@ -164,7 +164,13 @@ fn considered(snapshot: &Snapshot, rulings: &[OfferingRuling]) -> String {
     }
     let named: Vec<String> = pools.iter().map(|(pool, count)| format!("{pool} ({count})")).collect();
     if named.is_empty() {
-        let why = if snapshot.pools.is_empty() { "no NodePool exists" } else { "no NodePool can be used" };
+        let why = if snapshot.pools.is_empty() {
+            "no NodePool exists"
+        } else if snapshot.pools.values().all(|pool| pool.replicas.is_some()) {
+            "every NodePool has a fixed number of nodes (`replicas`)"
+        } else {
+            "no NodePool can be used"
+        };
         return format!("No offerings were considered: {why}; see `poolwright explain pool`.");
     }
     if snapshot.has_implicit_pool() {

@@ -11,9 +11,9 @@ use poolwright_terms::labels::DECIDED_BY_OFFERING;
 
 use crate::demand::{profiles, volumes};
 use crate::model::PlanOptions;
-use crate::model::{NodeSelectorTerm, PodKey, PodSpec, PoolName, Requirement, Sharing, Snapshot};
+use crate::model::{NodeSelectorTerm, Operator, PodKey, PodSpec, PoolName, Requirement, Sharing, Snapshot};
 use crate::plan::place::spread_hosts;
-use crate::plan::unplaced::labels::label_change;
+use crate::plan::unplaced::labels::{label_change, ours_instead};
 use crate::rules;
 use crate::rules::Rejection;
 use crate::rules::colocation::Colocation;
@@ -115,8 +115,8 @@ enum Change {
     Words(String),
     /// The pod asks for more of a resource than the offering has for it.
     Less(ResourceName, u64),
-    /// No offering of the pool has this label.
-    Label(String),
+    /// The offering does not have this label.
+    Label(Requirement),
 }
 
 impl Judge<'_, '_> {
@@ -256,8 +256,14 @@ impl Judge<'_, '_> {
                         (available > 0).then(|| format!("{} {resource}", quantity(&resource, available))),
                     );
                 }
-                Change::Label(key) if widen.is_none() || !DECIDED_BY_OFFERING.contains(&key.as_str()) => {
-                    others.push(label_change(&key, pool));
+                Change::Label(wanted)
+                    if widen.is_none() || !DECIDED_BY_OFFERING.contains(&wanted.key.as_str()) =>
+                {
+                    let instead = ours_instead(&wanted, at, self.wider.supply);
+                    others.push(instead.map_or_else(
+                        || label_change(&wanted.key, pool),
+                        |(ours, note)| format!("select by {ours} instead of `{}`{note}", wanted.key),
+                    ));
                 }
                 Change::Label(_) => widens = true,
             }
@@ -277,19 +283,24 @@ impl Judge<'_, '_> {
 /// Returns the pod's own rules on labels that a node with these labels breaks. Of several terms of its node affinity, it takes the
 /// term that the node breaks least.
 fn label_misses(spec: &PodSpec, labels: &impl Labels) -> Vec<Miss> {
-    let miss = |key: &str, words: String| Miss {
+    let miss = |wanted: Requirement, words: String| Miss {
         words: format!("not `{words}`"),
-        change: Change::Label(key.to_owned()),
+        change: Change::Label(wanted),
     };
     let selected = spec.node_selector.iter().filter(|(key, value)| labels.label(key) != Some(value.as_str()));
-    let selected = selected.map(|(key, value)| miss(key, format!("{key}={value}")));
+    let selected = selected.map(|(key, value)| miss(selected_as(key, value), format!("{key}={value}")));
     let broken = |term: &NodeSelectorTerm| {
         let broken = term.requirements.iter().filter(|one| !rules::matches(one, labels));
-        broken.map(|one| miss(&one.key, one.to_string())).collect::<Vec<_>>()
+        broken.map(|one| miss(one.clone(), one.to_string())).collect::<Vec<_>>()
     };
     let terms = spec.node_affinity.iter().flat_map(|terms| terms.iter());
     let least = terms.filter(|term| !term.requirements.is_empty()).map(broken).min_by_key(Vec::len);
     selected.chain(least.into_iter().flatten()).collect()
+}
+
+/// Returns the requirement of an entry of a node selector.
+fn selected_as(key: &str, value: &str) -> Requirement {
+    Requirement { key: key.to_owned(), operator: Operator::In([value.to_owned()].into()) }
 }
 
 /// The most resources that a change names.
@@ -312,10 +323,8 @@ fn change(rejection: &Rejection) -> Change {
             )
         }
         Rejection::Taint(taint) => format!("add a toleration of `{taint}`"),
-        Rejection::Selector { key, .. }
-        | Rejection::Affinity { requirement: Some(Requirement { key, .. }), .. } => {
-            return Change::Label(key.clone());
-        }
+        Rejection::Selector { key, wanted, .. } => return Change::Label(selected_as(key, wanted)),
+        Rejection::Affinity { requirement: Some(wanted), .. } => return Change::Label(wanted.clone()),
         Rejection::Affinity { requirement: None, .. } => "remove the required nodeAffinity".to_owned(),
         Rejection::Enforced { source, .. } => {
             format!("let a pool buy nodes that meet the scheduler's addedAffinity, or relax that in {source}")

@@ -306,10 +306,21 @@ fn an_empty_node_that_an_annotation_keeps_is_not_said_to_be_terminated() {
 
 #[test]
 fn a_pod_that_only_static_pools_could_hold_is_told_what_to_change() {
-    let fixed = Pool { replicas: Some(0), ..pool("fixed") };
-    let lines = of_pod(&with(cluster(aws(), [fixed]), [pod("p", requests(1, 1, 1))]), "p");
-    let last = lines.last().expect("an outcome");
+    let only = |kind: &str| Pool {
+        replicas: Some(0),
+        requirements: vec![is_in("node.kubernetes.io/instance-type", &[kind])],
+        ..pool("fixed")
+    };
+    let told = |kind: &str| of_pod(&with(cluster(aws(), [only(kind)]), [pod("p", requests(1, 1, 1))]), "p");
+    let (helps, does_not) = (told("g5.xlarge"), told("c7.xlarge"));
+    let last = helps.last().expect("an outcome");
     assert!(last.contains("`replicas` sets how many nodes pool `fixed` has; raise it"), "{last}");
+    let last = does_not.last().expect("an outcome");
+    let lack = "more `replicas` of pool `fixed` would not help: the pod needs 1 nvidia.com/gpu in one node, and the next one, \
+                c7.xlarge, has 0 for it";
+    assert!(last.contains(lack) && !last.contains("raise it"), "{last}");
+    let fixed = "every NodePool has a fixed number of nodes (`replicas`)";
+    assert!(helps.iter().any(|line| line.contains(fixed)), "{helps:?}");
 }
 
 #[test]

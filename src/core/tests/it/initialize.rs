@@ -98,7 +98,8 @@ fn estimated_resources_may_differ_slightly_and_devices_may_not() {
 #[test]
 fn a_node_stays_closed_until_the_conditions_that_its_pool_asks_for_are_true() {
     let condition = |status: &str| {
-        let condition = NodeCondition { kind: "GpuValidated".into(), status: status.into(), since: at(25) };
+        let (kind, status) = ("GpuValidated".into(), status.into());
+        let condition = NodeCondition { kind, status, since: at(25), cause: String::new() };
         Node { unhealthy_conditions: vec![condition], ..cordoned() }
     };
     let asks = |node: Node| {

@@ -13,6 +13,7 @@ mod expected;
 mod expected_volumes;
 mod explanations;
 mod gangs;
+mod health;
 mod horizons;
 mod incremental;
 mod index;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use poolwright_catalog::ResourceName;
-use poolwright_core::plan::{MinValuesPolicy, Plan, PlanOptions, UnplacedReason, plan};
+use poolwright_core::plan::{CostRule, MinValuesPolicy, Plan, PlanOptions, UnplacedReason, plan};
 use poolwright_core::{Pool, Snapshot};
 use poolwright_terms::CapacityType;
 use poolwright_terms::labels::{CAPACITY_TYPE, INSTANCE_TYPE, ZONE};
@@ -195,4 +195,18 @@ fn static_pools_leave_the_same_choice() {
     assert!(limit.contains("asks for 5 values") && limit.contains("have 4"), "{limit}");
     let plan = planned_by(&cluster(kinds(), [of(5)]), MinValuesPolicy::BestEffort);
     assert!(plan.claims[0].reason.contains("only 4 values"), "{}", plan.claims[0].reason);
+}
+
+#[test]
+fn a_plan_says_what_min_values_cost_where_they_keep_pods_off_a_node_with_less_choice() {
+    let pods = || [pod("big", requests(15, 1, 0)), pod("small", requests(1, 1, 0))];
+    let costs = |least| {
+        let snapshot = with(cluster(kinds(), [asking(INSTANCE_TYPE, least)]), pods());
+        let plan = planned_by(&snapshot, MinValuesPolicy::BestEffort);
+        let rules: Vec<_> = plan.rules.iter().map(|of| (of.rule, of.cost)).collect();
+        (plan.cost, rules)
+    };
+    // Only one type holds the large pod. The small one keeps the choice among three, on a node of its own.
+    assert_eq!(costs(3), (usd("0.80"), vec![(CostRule::MinValues, Some(usd("0.20")))]));
+    assert_eq!(costs(1), (usd("0.60"), vec![]), "a rule that costs nothing is not listed");
 }

@@ -102,14 +102,14 @@ fn limits_on_nodes_and_on_money_hold_too() {
     );
     assert_eq!(
         left(&money).1,
-        "limit usdPerHour = 2.012 of namespace `ml` is reached (in use or on order: 2.012; it would add 1.006); raise \
+        "limit usdPerHour = 2.012 of namespace `ml` is reached (in use or on order: $2.01/h; it would add $1.01/h); raise \
          poolwright.dev/limit-usd-per-hour of the Namespace, or end pods of the namespace"
     );
     let too_low = planned(&limited(snapshot, "ml", MONEY, "1"));
     assert_eq!(too_low.claims, []);
     assert_eq!(
         left(&too_low).1,
-        "limit usdPerHour = 1.00 of namespace `ml` is below the 1.006 that it would take in the best plan found; raise \
+        "limit usdPerHour = 1.00 of namespace `ml` is below the $1.01/h that it would take in the best plan found; raise \
          poolwright.dev/limit-usd-per-hour of the Namespace"
     );
 }

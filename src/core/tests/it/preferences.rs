@@ -403,3 +403,49 @@ fn a_preference_does_not_replace_a_bought_claim() {
     moved.pods.change(&key("p"), |pod| pod.spec.preferences = None);
     assert_eq!(planned(&moved).claims.len(), 0);
 }
+
+/// Returns a pod that keeps zones apart from pods like itself, and prefers a zone.
+fn apart_but_prefers(name: &str, zone: &str) -> Pod {
+    let mut pod = prefers(app(name, "x"), 50, ZONE, zone);
+    pod.spec.anti_affinity = vec![about(ZONE, "x")];
+    pod
+}
+
+#[test]
+fn a_preferred_zone_decides_where_required_rules_about_other_pods_leave_a_choice() {
+    let alone = with(cluster(three_zones(), [pool("cpu")]), [apart_but_prefers("p", "b")]);
+    let plan = planned(&alone);
+    assert_eq!(bought_where(&plan), ["c7.large/b: p"]);
+    assert_eq!((relaxed(&plan), plan.steered_pods), (vec![], 1));
+    assert_eq!(bought_where(&without(&alone)), ["c7.large/a: p"], "preferences are ignored");
+    let two = ["p", "q"].map(|name| apart_but_prefers(name, "c"));
+    let plan = planned(&with(cluster(three_zones(), [pool("cpu")]), two));
+    assert_eq!(bought_where(&plan), ["c7.large/a: q", "c7.large/c: p"], "only one of them can have it");
+    assert_eq!(plan.relaxed.len(), 1);
+    assert_eq!(plan.relaxed[0].pods, [key("q")]);
+    let mut spread = prefers(app("p", "x"), 50, ZONE, "c");
+    spread.spec.spreads = vec![TopologySpreadConstraint {
+        topology_key: ZONE.into(),
+        max_skew: 1,
+        selector: Some(vec![is_in("app", &["x"])]),
+        ..TopologySpreadConstraint::default()
+    }];
+    let plan = planned(&with(cluster(three_zones(), [pool("cpu")]), [spread]));
+    assert_eq!(bought_where(&plan), ["c7.large/c: p"]);
+}
+
+#[test]
+fn preferences_about_other_pods_decide_too_where_required_rules_leave_a_choice() {
+    let mut there = node("n", capacity(2, 8, 0));
+    there.labels.insert(ZONE.to_owned(), "c".to_owned());
+    let full = with(with(cluster(three_zones(), [pool("cpu")]), [there]), [bound(app("d", "db"), "n")]);
+    let mut apart = app("p", "x");
+    apart.spec.anti_affinity = vec![about(ZONE, "x")];
+    let near = planned(&with(full.clone(), [would_be_near(apart.clone(), ZONE, "db")]));
+    assert_eq!(bought_where(&near), ["c7.large/c: p"]);
+    let mut there = node("m", capacity(2, 8, 0));
+    there.labels.insert(ZONE.to_owned(), "a".to_owned());
+    let both = with(with(full, [there]), [bound(app("e", "db"), "m")]);
+    let away = planned(&with(both, [would_be_away(apart, ZONE, "db")]));
+    assert_eq!(bought_where(&away), ["c7.large/b: p"]);
+}

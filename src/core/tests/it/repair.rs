@@ -12,7 +12,8 @@ fn rule(condition: &str, status: &str, minutes: i64) -> RepairRule {
 }
 
 fn sick(kind: &str, status: &str, since: i64) -> NodeCondition {
-    NodeCondition { kind: kind.to_owned(), status: status.to_owned(), since: at(since) }
+    let (kind, status) = (kind.to_owned(), status.to_owned());
+    NodeCondition { kind, status, since: at(since), cause: "Kubelet: it said why".to_owned() }
 }
 
 fn pool_of(kept: bool) -> Pool {

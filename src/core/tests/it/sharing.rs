@@ -89,6 +89,35 @@ fn instances_are_asked_for_by_name() {
 }
 
 #[test]
+fn a_name_means_the_instance_of_the_gpus_that_the_pool_may_buy() {
+    let kinds = catalogue(vec![
+        Kind("p4d", capacity(96, 1000, 8), Some("a100-40gb"), &[("a", "20")]),
+        Kind("p4de", capacity(96, 1000, 8), Some("a100-80gb"), &[("a", "30")]),
+    ]);
+    let only = |kind: &str| Pool {
+        requirements: vec![is_in("node.kubernetes.io/instance-type", &[kind])],
+        ..pool("gpu")
+    };
+    let plan_of = |kind: &str, instance: &str| {
+        let snapshot = with(cluster(kinds.clone(), [only(kind)]), [named("one", instance, 1)]);
+        planned_with(&snapshot, Sharing::Mig { mixed: false })
+    };
+    for kind in ["p4d", "p4de"] {
+        let plan = plan_of(kind, "1g.10gb");
+        assert_eq!(bought(&plan), [format!("{kind}: one")]);
+        let [PlannedGpu::Mig(instances)] = &plan.claims[0].gpus[..] else {
+            panic!("{:?}", plan.claims[0].gpus)
+        };
+        assert_eq!(instances[0].name, "1g.10gb");
+    }
+    assert_eq!(
+        plan_of("p4d", "1g.20gb").unplaced[0].message,
+        "needs 1 x nvidia.com/mig-1g.20gb on one node, but no node that it may use can be cut into that many; widen the requirements of pool \
+         `gpu` so that it may buy p4de ($30.00/h)"
+    );
+}
+
+#[test]
 fn an_instance_that_nothing_on_offer_has_is_told_and_the_rest_is_planned() {
     let pods = [named("odd", "1g.99gb", 1), named("good", "1g.5gb", 1)];
     let plan = planned_with(&with(cluster(cuttable(), [pool("gpu")]), pods), Sharing::Mig { mixed: false });

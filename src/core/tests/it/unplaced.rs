@@ -57,7 +57,18 @@ fn a_resource_that_no_node_has() {
     let tpu = requests(1, 1, 0).with("google.com/tpu", 4);
     assert_eq!(
         message_for([pool("gpu")], pod("a", tpu)),
-        "needs 4 google.com/tpu, which no offering of pool `gpu` has for it; no instance type in the catalogue has it, so a node can be bought for it only if KwokNodeClass `default` or a file of --catalogue adds it to nodes"
+        "needs 4 google.com/tpu, which no offering of pool `gpu` has for it; no instance type in the catalogue has it, so no node can be bought for it; correct its name, or add a node that has it yourself"
+    );
+}
+
+#[test]
+fn a_resource_that_a_setting_of_the_node_class_adds_is_named_with_the_setting() {
+    let adds = aws().with_addable("fast.io/net", "spec.net: Auto");
+    let snapshot = with(cluster(adds, [pool("gpu")]), [pod("a", requests(1, 1, 0).with("fast.io/net", 4))]);
+    assert_eq!(
+        planned(&snapshot).unplaced[0].message,
+        "needs 4 fast.io/net, which no offering of pool `gpu` has for it; write `spec.net: Auto` in KwokNodeClass `default`, which adds it to \
+         nodes of the types that support it"
     );
 }
 
@@ -81,7 +92,7 @@ fn a_label_that_no_node_will_have() {
     zone.spec.node_selector.insert("topology.kubernetes.io/zone".into(), "z".into());
     assert_eq!(
         message_for([pool("gpu")], zone),
-        "wants `topology.kubernetes.io/zone` z; pool `gpu` has only a, b"
+        "wants `topology.kubernetes.io/zone` z; pool `gpu` has only a, b; select one of these"
     );
 }
 
@@ -170,6 +181,10 @@ fn a_label_of_another_autoscaler_is_not_put_on_a_template() {
         let told = message(key, "x");
         assert!(told.contains(ours) && !told.contains("template.metadata.labels"), "{key}: {told}");
     }
+    let a10g = message("nvidia.com/gpu.product", "NVIDIA-A10G");
+    assert!(a10g.contains("select by `poolwright.dev/gpu-model=a10g` instead"), "{a10g}");
+    let h100 = message("nvidia.com/gpu.product", "NVIDIA-H100-80GB-HBM3");
+    assert!(h100.ends_with("instead; nodes of pool `gpu` have a10g, l4"), "{h100}");
 }
 
 #[test]
@@ -213,10 +228,30 @@ fn everything_that_keeps_a_pod_off_the_pool_is_said() {
 }
 
 #[test]
+fn more_disk_is_told_where_it_is_set_and_devices_of_others_are_not_promised() {
+    let disk = |gib: u64| capacity(4, 16, 0).with(ResourceName::EPHEMERAL_STORAGE, gib << 30);
+    let kinds = catalogue(vec![Kind("small", disk(17), None, &[("a", "0.10")])]);
+    let message = |resource: &str, amount: u64| {
+        let wants = pod("a", requests(1, 1, 0).with(resource, amount));
+        planned(&with(cluster(kinds.clone(), [pool("cpu")]), [wants])).unplaced[0].message.clone()
+    };
+    let told = message(ResourceName::EPHEMERAL_STORAGE, 50 << 30);
+    let advice = "if the class sets no disks, give types more in the column `ephemeral_storage_mib` of a file of --catalogue";
+    assert!(told.contains("at most 17Gi") && told.contains(advice), "{told}");
+    let adapter = message("vpc.amazonaws.com/efa", 1);
+    assert!(adapter.ends_with("only if KwokNodeClass `default` has a setting that adds it"), "{adapter}");
+    for device in ["amd.com/gpu", "example.com/gpu", "nvidia.com/gpus"] {
+        let told = message(device, 1);
+        assert!(told.contains("so no node can be bought for it") && !told.contains("--catalogue"), "{told}");
+    }
+}
+
+#[test]
 fn huge_pages_say_what_offers_them() {
     let pages = requests(1, 1, 0).with("hugepages-2Mi", 1 << 30);
     let told = message_for([pool("gpu")], pod("a", pages));
     assert!(told.contains("needs 1Gi hugepages-2Mi") && told.contains("boot parameters"), "{told}");
+    assert!(!told.contains("--catalogue"), "no column of a catalogue has them: {told}");
 }
 
 #[test]
@@ -389,7 +424,7 @@ fn a_pool_that_nobody_wrote_is_not_named_and_nobody_is_told_to_change_it() {
     );
     assert_eq!(
         message(pod("a", requests(1, 1, 0).with("google.com/tpu", 4))),
-        "needs 4 google.com/tpu, which no offering of the catalogue has for it; no instance type in the catalogue has it, so a node can be bought for it only if the node class of a NodePool or a file of --catalogue adds it to nodes"
+        "needs 4 google.com/tpu, which no offering of the catalogue has for it; no instance type in the catalogue has it, so no node can be bought for it; correct its name, or add a node that has it yourself"
     );
     assert_eq!(
         message(labelled("team", "vision")),
@@ -401,7 +436,7 @@ fn a_pool_that_nobody_wrote_is_not_named_and_nobody_is_told_to_change_it() {
     );
     assert_eq!(
         message(labelled("topology.kubernetes.io/zone", "z")),
-        "wants `topology.kubernetes.io/zone` z; this plan may buy only a, b"
+        "wants `topology.kubernetes.io/zone` z; this plan may buy only a, b; select one of these"
     );
 }
 

@@ -270,6 +270,33 @@ fn a_claim_for_one_pod_at_a_time_makes_the_others_wait() {
     );
     let ended = with(running, [Pod { phase: PodPhase::Finished, ..wants("p", "data") }]);
     assert_eq!(zones(&planned(&ended)), ["b: q"]);
+    for claim in [alone(bound_to("data", "v")), alone(claim("data", "gp3"))] {
+        let both = with(with(shop(), [wants("p", "data"), wants("q", "data")]), [claim]);
+        let plan = planned(&with(with(both, [volume("v", vec![])]), [class("gp3")]));
+        assert_eq!(zones(&plan), ["b: p"]);
+        let told = &plan.unplaced[0].message;
+        assert!(told.ends_with("this pod is planned when that one has ended"), "bound or not: {told}");
+    }
+}
+
+#[test]
+fn a_note_says_that_pods_of_one_volume_are_on_several_nodes() {
+    let big = |name: &str| Pod { spec: pod(name, requests(3, 1, 0)).spec, ..wants(name, "data") };
+    let notes = |pods: [Pod; 2]| {
+        let snapshot = with(with(shop(), pods), [bound_to("data", "v")]);
+        let snapshot = with(snapshot, [volume("v", vec![])]);
+        why::split_volumes(&snapshot, &planned(&snapshot))
+    };
+    assert_eq!(notes([wants("p", "data"), wants("q", "data")]), Vec::<String>::new(), "one node holds both");
+    let told = notes([big("p"), big("q")]);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].starts_with("pods default/p, default/q use PersistentVolumeClaim default/data"),
+        "{told:?}"
+    );
+    assert!(told[0].contains("on 2 nodes") && told[0].contains("required pod affinity"), "{told:?}");
+    let third = notes([bound(big("p"), "n"), big("q")]);
+    assert!(third.len() == 1 && third[0].contains("on 2 nodes"), "one of them runs already: {third:?}");
 }
 
 #[test]

@@ -46,8 +46,8 @@ impl Bound {
         let missing: Vec<&OfObject> = self.0.iter().filter(|of| !known.contains(of.node.as_str())).collect();
         let mut running = 0;
         for of in missing {
-            if of.is_written && !manifest.unread.contains(&of.name) {
-                manifest.unread.push(of.name.clone());
+            if of.is_written && !manifest.on_unknown_nodes.contains(&of.name) {
+                manifest.on_unknown_nodes.push(of.name.clone());
             }
             if !of.is_written && of.is_pod {
                 running += of.pods;

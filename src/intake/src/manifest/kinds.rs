@@ -1,12 +1,12 @@
 //! The kinds of objects that are read, and what is said of the others.
 
-use poolwright_api::meant;
+use poolwright_api::{FieldProblem, meant};
 use poolwright_terms::API_VERSION;
 use serde_json::Value;
 
 use super::Manifest;
 use super::objects::{Object, group, meta};
-use crate::error::object_name;
+use crate::error::{IntakeError, OfObject, object_name};
 use crate::pod_sets;
 
 /// The supported kinds with their version, and whether they are namespaced.
@@ -37,14 +37,18 @@ pub(super) const KINDS: [(&str, &str, bool); 23] = [
 ];
 
 /// Further kinds without a namespace. Custom resources of others may have more, which count as namespaced.
-const CLUSTER_SCOPED: [&str; 24] = [
+const CLUSTER_SCOPED: [&str; 30] = [
     "APIService",
+    "AdmissionCheck",
     "CSIDriver",
     "CertificateSigningRequest",
+    "ClusterExternalSecret",
+    "ClusterIssuer",
     "ClusterPolicy",
     "ClusterQueue",
     "ClusterRole",
     "ClusterRoleBinding",
+    "ClusterSecretStore",
     "ClusterServingRuntime",
     "ClusterTrainingRuntime",
     "ClusterTriggerAuthentication",
@@ -52,6 +56,7 @@ const CLUSTER_SCOPED: [&str; 24] = [
     "CustomResourceDefinition",
     "DeviceClass",
     "FlowSchema",
+    "GatewayClass",
     "IngressClass",
     "MutatingWebhookConfiguration",
     "PriorityLevelConfiguration",
@@ -62,6 +67,7 @@ const CLUSTER_SCOPED: [&str; 24] = [
     "ValidatingWebhookConfiguration",
     "VolumeAttachment",
     "VolumeAttributesClass",
+    "WorkloadPriorityClass",
 ];
 
 /// Returns whether objects of a kind have no namespace, as far as this is known. Node classes have none either; their clouds know
@@ -132,6 +138,19 @@ const TEMPLATES: [&str; 12] = [
     "WorkflowTemplate",
 ];
 
+/// Kinds that stand for the objects that a program renders from them, with the program's command.
+const RENDERED: [(&str, &str, &str); 9] = [
+    ("argoproj.io", "Application", "`helm template`, `kubectl kustomize` or `argocd app manifests`"),
+    ("argoproj.io", "ApplicationSet", "`helm template`, `kubectl kustomize` or `argocd app manifests`"),
+    ("helm.cattle.io", "HelmChart", "`helm template`"),
+    ("helm.cattle.io", "HelmChartConfig", "`helm template`"),
+    ("helm.toolkit.fluxcd.io", "HelmRelease", "`helm template`"),
+    ("kustomize.config.k8s.io", "Component", "`kubectl kustomize`"),
+    ("kustomize.config.k8s.io", "Kustomization", "`kubectl kustomize`"),
+    ("kustomize.toolkit.fluxcd.io", "Kustomization", "`kubectl kustomize`"),
+    ("source.toolkit.fluxcd.io", "HelmChart", "`helm template`"),
+];
+
 /// The endings of groups whose objects are rules about pods of others.
 const POLICIES: [&str; 3] = ["gatekeeper.sh", "kyverno.io", "policies.kubewarden.io"];
 
@@ -161,7 +180,14 @@ impl Object {
             let namespace = pod_sets::train_job::is_namespaced(kind).then(|| self.namespace());
             object_name(kind, namespace, Some(name))
         };
-        let note = if is_shown_otherwise && (self.makes_pods() || scaling.is_some()) {
+        let rendered = RENDERED.iter().find(|(of, kind, _)| (*of, *kind) == (group, self.kind.as_str()));
+        let note = if let Some((_, _, command)) = rendered.filter(|_| !is_shown_otherwise) {
+            format!(
+                "{}; it stands for other objects, which are planned only if the files have them: render them with {command}, and give the \
+                 result to -f",
+                what()
+            )
+        } else if is_shown_otherwise && (self.makes_pods() || scaling.is_some()) {
             format!("{}; its objects in the manifest count instead", what())
         } else if let Some(scaling) = scaling {
             format!("{}; {scaling}", what())
@@ -267,6 +293,17 @@ impl Object {
             || conditions.any(|one| ["Complete", "Failed", "Succeeded"].iter().any(|end| one["type"] == *end))
     }
 
+    /// Returns the problem of a written object whose kind does not exist, if there is one that its author probably meant. It is told
+    /// with the problems of others. Alone, it is a note.
+    pub(super) fn mistaken(&self) -> Option<IntakeError> {
+        let is_cron = self.kind == "CronJob" && group(&self.api_version) == "batch";
+        let is_unknown = !self.is_read() && !is_cron;
+        let hint = self.mistaken_kind().filter(|_| is_unknown && !self.is_stored())?;
+        let cause = format!("{} {} is not read", self.api_version, self.kind);
+        let problem = FieldProblem::new("", cause, hint).of(self.name());
+        Some(IntakeError { file: Some(self.file.clone()), ..problem })
+    }
+
     /// What the author of an unknown kind in a group of Kubernetes probably meant.
     fn mistaken_kind(&self) -> Option<String> {
         let own = group(&self.api_version);
@@ -288,9 +325,17 @@ impl Object {
 fn asks_for_gpus(value: &Value) -> bool {
     match value {
         Value::Object(fields) => {
-            let lists = [fields.get("limits"), fields.get("requests")];
-            let is_gpu = |name: &String| name.starts_with("nvidia.com/") || name.starts_with("amd.com/gpu");
-            let asks = |list: &Value| list.as_object().is_some_and(|amounts| amounts.keys().any(is_gpu));
+            let lists = ["limits", "requests", "resources"].map(|field| fields.get(field));
+            // Some operators have a short name of their own.
+            let is_gpu = |name: &str| {
+                name == "gpu" || name.starts_with("nvidia.com/") || name.starts_with("amd.com/gpu")
+            };
+            let is_some =
+                |amount: &Value| (amount.is_number() || amount.is_string()) && *amount != 0 && *amount != "0";
+            let asks = |list: &Value| {
+                let mut amounts = list.as_object().into_iter().flatten();
+                amounts.any(|(name, amount)| is_gpu(name.as_str()) && is_some(amount))
+            };
             lists.into_iter().flatten().any(asks) || fields.values().any(asks_for_gpus)
         }
         Value::Array(items) => items.iter().any(asks_for_gpus),

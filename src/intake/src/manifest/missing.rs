@@ -14,8 +14,8 @@ pub struct MissingPods {
     pub controller: String,
     /// The names of the pods, without the numbers at their ends.
     pub name: String,
-    /// How many.
-    pub count: usize,
+    /// Their whole names, as in [`Manifest::pods`](super::Manifest::pods).
+    pub pods: Vec<String>,
 }
 
 impl Object {
@@ -26,10 +26,10 @@ impl Object {
         }
         let mut all: Vec<MissingPods> = Vec::new();
         for made in pods {
-            let name = made.pod.key.name();
-            let name = name.rsplit_once('-').map_or(&*name, |(begin, _)| begin);
+            let pod = made.pod.key.name().into_owned();
+            let name = pod.rsplit_once('-').map_or(&*pod, |(begin, _)| begin).to_owned();
             if let Some(last) = all.last_mut().filter(|last| last.name == name) {
-                last.count += 1;
+                last.pods.push(pod);
                 continue;
             }
             let controller = meta(&self.value, "name").unwrap_or_default();
@@ -37,8 +37,8 @@ impl Object {
                 kind: self.kind.clone(),
                 namespace: self.namespace().to_owned(),
                 controller: controller.to_owned(),
-                name: name.to_owned(),
-                count: 1,
+                name,
+                pods: vec![pod],
             });
         }
         all

@@ -1,6 +1,6 @@
 //! Reads the objects of manifests: each by its kind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::api::{apps, storage::v1 as storage};
@@ -18,7 +18,7 @@ use super::objects::{Object, REVISION, group, meta};
 use super::{Manifest, NodeClassObject, RefusedPods};
 use crate::admission::{Admission, OverQuota, Quotas};
 use crate::error::{IntakeError, Keep, OfObject, add_untold};
-use crate::owned::{Name, Owned};
+use crate::owned::{Had, Name, Owned};
 use crate::pod_sets;
 use crate::workload::{self, Expansion, Making};
 use crate::{budget, claim, daemonset, duration, namespace, node, pod_groups, pool, services, volumes};
@@ -36,6 +36,8 @@ pub(super) struct Shared {
     revisions: BTreeMap<(String, String), Value>,
     /// Runtimes of TrainJobs, by kind, namespace and name.
     runtimes: BTreeMap<Name, Value>,
+    /// Those that TrainJobs of the manifest name.
+    named_runtimes: BTreeSet<Name>,
 }
 
 impl Shared {
@@ -45,6 +47,11 @@ impl Shared {
         let runtimes = objects.iter().filter(is_runtime).map(|object| {
             let name = meta(&object.value, "name").unwrap_or_default();
             (runtime_key(&object.kind, object.namespace(), name), object.value.clone())
+        });
+        let train_jobs = objects.iter().filter(|object| object.kind == "TrainJob");
+        let named_runtimes = train_jobs.map(|object| {
+            let (kind, name) = pod_sets::train_job::runtime_of(&object.value);
+            runtime_key(kind, object.namespace(), name)
         });
         let is_revision = |object: &&Object| object.kind == "ControllerRevision";
         let revisions = objects.iter().filter(is_revision).map(|object| {
@@ -61,6 +68,7 @@ impl Shared {
             admission: Admission::default(),
             revisions: revisions.collect(),
             runtimes: runtimes.collect(),
+            named_runtimes: named_runtimes.collect(),
         }
     }
 
@@ -70,6 +78,13 @@ impl Shared {
         let own = meta(&object.value, "name").unwrap_or_default();
         let is_made = self.owned.has(object.namespace(), "JobSet", own);
         self.runtimes.get(&runtime_key(kind, object.namespace(), name)).filter(|_| !is_made)
+    }
+
+    /// Returns whether the object is a runtime that a `TrainJob` of the manifest is made from.
+    fn serves_a_train_job(&self, object: &Object) -> bool {
+        let name = meta(&object.value, "name").unwrap_or_default();
+        let key = runtime_key(&object.kind, object.namespace(), name);
+        self.runtimes.contains_key(&key) && self.named_runtimes.contains(&key)
     }
 
     /// Removes what other objects would take from an object that cannot be created.
@@ -178,6 +193,7 @@ impl Object {
                         let pods = (!self.lacks_pods(is_shown_otherwise)).then_some(0);
                         self.refuse(&over, pods, manifest, shared);
                     }
+                    None if shared.serves_a_train_job(self) => {}
                     None => self.note_unread(is_shown_otherwise, manifest),
                 }
                 return Ok(());
@@ -185,7 +201,9 @@ impl Object {
         };
         if version != self.api_version {
             let cause = format!("version `{}` of this kind is not read", self.api_version);
-            return Err(vec![FieldProblem::new("apiVersion", cause, format!("use `{version}`"))]);
+            let mut problems = vec![FieldProblem::new("apiVersion", cause, format!("use `{version}`"))];
+            add_untold(self.refusals(), &mut problems);
+            return Err(problems);
         }
         let mut problems = Vec::new();
         let mut nameless = Manifest::default();
@@ -438,15 +456,34 @@ impl Object {
                     note("it is paused and has no ReplicaSet, so it makes no pods");
                     expansion.pods.clear();
                 }
+                (Some(Had { pods: 0, makers: Some(kind), .. }), 0) => {
+                    note(&format!("its {kind}s in the manifest count instead"));
+                }
                 (Some(_), 0) => note("its pods in the manifest count instead"),
                 _ => {}
             }
         }
+        let mut later: Vec<_> = expansion.pods.iter().filter_map(|made| made.origin.later.clone()).collect();
+        later.dedup();
+        for said in &later {
+            note(said);
+        }
+        expansion.pods.retain(|made| made.origin.later.is_none());
         let before = expansion.pods.len();
-        let (over, notes) = self.hold_back(&mut expansion, had.unwrap_or(0), shared);
+        let (over, notes) = self.hold_back(&mut expansion, had.map_or(0, |had| had.all), shared);
         if let Some(had) = had.filter(|_| before > 0) {
             let lacks = expansion.pods.len();
-            note(&format!("pods in the manifest: {had}; pods that it lacks, planned too: {lacks}"));
+            note(&match had {
+                Had { pods, makers: None, .. } => {
+                    format!("pods in the manifest: {pods}; pods that it lacks, planned too: {lacks}")
+                }
+                Had { pods: 0, makers: Some(kind), .. } => format!(
+                    "its {kind}s in the manifest count by themselves; pods that it lacks besides, planned too: {lacks}"
+                ),
+                Had { pods, makers: Some(kind), .. } => format!(
+                    "pods in the manifest: {pods}; its {kind}s there count by themselves; pods that it lacks besides, planned too: {lacks}"
+                ),
+            });
         }
         if let Some(over) = over {
             note(&self.held_back(&over, before - expansion.pods.len(), before));

@@ -6,8 +6,8 @@ use poolwright_catalog::quantity::amount;
 use serde_json::Value;
 
 use super::objects::{Object, group, meta};
-use super::spreads;
-use crate::error::{IntakeError, OfObject, quantity_problem};
+use super::pod_refusals;
+use crate::error::{IntakeError, OfObject, add_untold, quantity_problem};
 
 pub(super) type Problems = Vec<FieldProblem>;
 
@@ -37,7 +37,7 @@ impl Object {
         let mut problems = match (group(&self.api_version), self.kind.as_str()) {
             ("batch", "Job") => job("spec", spec),
             ("batch", "CronJob") => job("spec.jobTemplate.spec", &spec["jobTemplate"]["spec"]),
-            ("apps", "Deployment" | "ReplicaSet" | "DaemonSet") => selector(spec),
+            ("apps", kind @ ("Deployment" | "ReplicaSet" | "DaemonSet")) => keeps_running(kind, spec),
             ("apps", "StatefulSet") => stateful_set(spec),
             ("scheduling.k8s.io", "PriorityClass") => priority_class(&self.value),
             ("kubeflow.org", kind) => training_job(kind, spec),
@@ -57,8 +57,12 @@ impl Object {
                 problems.push(FieldProblem::new(path, cause, next));
             }
         }
+        add_untold(self.misnamed(), &mut problems);
+        add_untold(self.wrong_choices(), &mut problems);
         if self.makes_new_pods() {
-            spreads::check("spec", spec, &mut problems);
+            let mut of_pods = Vec::new();
+            pod_refusals::check("spec", spec, &mut of_pods);
+            add_untold(of_pods, &mut problems);
         }
         problems
     }
@@ -211,8 +215,20 @@ fn selector(spec: &Value) -> Problems {
     wanted.into_iter().flatten().filter(lacks).map(problem).collect()
 }
 
-fn stateful_set(spec: &Value) -> Problems {
+/// Checks a workload that keeps its pods running.
+fn keeps_running(kind: &str, spec: &Value) -> Problems {
     let mut problems = selector(spec);
+    let policy = spec["template"]["spec"]["restartPolicy"].as_str();
+    if let Some(policy) = policy.filter(|policy| ["OnFailure", "Never"].contains(policy)) {
+        let cause = format!("an API server refuses `{policy}` in a {kind}");
+        let next = "write Always, or use a Job, whose pods end";
+        problems.push(FieldProblem::new("spec.template.spec.restartPolicy", cause, next));
+    }
+    problems
+}
+
+fn stateful_set(spec: &Value) -> Problems {
+    let mut problems = keeps_running("StatefulSet", spec);
     let policy = spec["podManagementPolicy"].as_str().filter(|policy| !policy.is_empty());
     if let Some(policy) = policy.filter(|policy| !["OrderedReady", "Parallel"].contains(policy)) {
         let cause = format!("`{policy}` is not a policy of a StatefulSet");
@@ -281,6 +297,12 @@ fn training_job(kind: &str, spec: &Value) -> Problems {
             && let Some(masters) = of_role["replicas"].as_u64().filter(|masters| *masters > 1)
         {
             let cause = format!("`{masters}` is more than the one master that a PyTorchJob has");
+            problems.push(FieldProblem::new(format!("{path}.replicas"), cause, "write 1, and add workers"));
+        } else if kind == "MPIJob"
+            && role.eq_ignore_ascii_case("Launcher")
+            && let Some(launchers) = of_role["replicas"].as_u64().filter(|launchers| *launchers != 1)
+        {
+            let cause = format!("`{launchers}` is not the one launcher that an MPIJob has");
             problems.push(FieldProblem::new(format!("{path}.replicas"), cause, "write 1, and add workers"));
         }
     }

@@ -1,41 +1,19 @@
 //! What an API server refuses of the topology spread of new pods (`validateTopologySpreadConstraints` in Kubernetes).
 
-use poolwright_api::{FieldProblem, key_segment, meant};
+use poolwright_api::{FieldProblem, meant};
 use serde_json::Value;
 
 use super::refusals::Problems;
 use crate::others::ANYWAY;
 
 /// The field of a pod's spec.
-const FIELD: &str = "topologySpreadConstraints";
+pub(super) const FIELD: &str = "topologySpreadConstraints";
 
 /// The value of `whenUnsatisfiable` that makes a constraint a rule.
 const REQUIRED: &str = "DoNotSchedule";
 
-/// Adds what is wrong with the topology spread of all pod specs below a path.
-pub(super) fn check(path: &str, value: &Value, into: &mut Problems) {
-    match value {
-        Value::Object(fields) => {
-            if value["containers"].is_array() {
-                let constraints = value[FIELD].as_array().map(Vec::as_slice).unwrap_or_default();
-                of_pod(&format!("{path}.{FIELD}"), constraints, into);
-                return;
-            }
-            for (key, inner) in fields {
-                check(&format!("{path}{}", key_segment(key)), inner, into);
-            }
-        }
-        Value::Array(items) => {
-            for (at, item) in items.iter().enumerate() {
-                check(&format!("{path}[{at}]"), item, into);
-            }
-        }
-        _ => {}
-    }
-}
-
 /// Checks the constraints of one pod. What has a wrong type is told where the pod is read.
-fn of_pod(path: &str, constraints: &[Value], into: &mut Problems) {
+pub(super) fn of_pod(path: &str, constraints: &[Value], into: &mut Problems) {
     for (at, constraint) in constraints.iter().enumerate() {
         let mut refuse = |field: &str, cause: String, next: &str| {
             into.push(FieldProblem::new(format!("{path}[{at}].{field}"), cause, next));

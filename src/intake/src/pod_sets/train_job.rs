@@ -65,8 +65,9 @@ pub(crate) fn made(object: &Value, runtime: &Value) -> Value {
             }
         }
     }
+    let status = json!({"replicatedJobsStatus": object["status"]["jobsStatus"]});
     json!({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": object["kind"],
-        "metadata": object["metadata"], "spec": spec})
+        "metadata": object["metadata"], "spec": spec, "status": status})
 }
 
 /// Returns whether a kind of runtime is in a namespace. Such a runtime serves only TrainJobs there.

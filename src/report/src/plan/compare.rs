@@ -30,6 +30,8 @@ pub enum Under {
     Interruptions,
     /// Pools keep their rules on spot nodes.
     SpotRules,
+    /// Nodes leave the cloud the choice that `minValues` of pools asks for.
+    MinValues,
 }
 
 /// A simpler way to buy, compared with the plan.
@@ -76,6 +78,7 @@ impl Document {
             (Under::Weights, lists(CostRule::Weights)),
             (Under::Interruptions, lists(CostRule::Interruptions)),
             (Under::SpotRules, lists(CostRule::SpotRules)),
+            (Under::MinValues, lists(CostRule::MinValues)),
         ];
         all.into_iter().filter(|(_, holds)| *holds).map(|(under, _)| under).collect()
     }

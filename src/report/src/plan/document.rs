@@ -75,6 +75,10 @@ pub struct Document {
     /// Objects that make pods, but are not read, so that no pods are planned for them; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
+    /// Objects that are read, but whose pods are bound to nodes that the input does not have, so that no pods are planned for them;
+    /// absent if there are none. Notes name the nodes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub on_unknown_nodes: Vec<String>,
     /// Pods that an API server refuses to create, because of a quota or another rule; absent if there are none. Notes say why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Refusal>,

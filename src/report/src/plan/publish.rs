@@ -43,6 +43,8 @@ pub struct DocumentContext<'a> {
     pub catalogue: CatalogueSummary,
     /// Objects that make pods, but are not read.
     pub unread: Vec<String>,
+    /// Objects whose pods are bound to nodes that the input does not have.
+    pub on_unknown_nodes: Vec<String>,
     /// Pods that an API server refuses to create.
     pub refused: Vec<Refusal>,
     /// Notes on how Poolwright understood the input.
@@ -199,6 +201,7 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
             .collect(),
         explanation: None,
         unread: context.unread,
+        on_unknown_nodes: context.on_unknown_nodes,
         refused: context.refused,
         catalogue: context.catalogue,
         notes,

@@ -76,6 +76,8 @@ pub struct Machine {
     pub price: Option<UsdPerHour>,
     /// The number of its GPUs.
     pub gpus: u64,
+    /// Whether the cloud gave notice that it takes this machine back.
+    pub interrupted: bool,
     /// The time of its launch.
     pub launched: Duration,
     /// The time from which its node could run pods; `None` if it never could.

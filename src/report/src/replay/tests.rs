@@ -124,6 +124,7 @@ fn machine(price: u64, [launched, opened, gone]: [u64; 3], bought_for: &[usize])
         },
         price: Some(UsdPerHour::from_micros(price)),
         gpus: 0,
+        interrupted: false,
         launched: minutes(launched),
         opened: Some(minutes(opened)),
         bought_for: bought_for.to_vec(),

@@ -40,6 +40,8 @@ pub struct Machine {
     pub dies: Option<Duration>,
     /// When the cloud gives notice on the node, and how.
     pub notice: Option<(Duration, Notice)>,
+    /// When the cloud takes it back at the rate of its offering, if it has not ended by then.
+    pub reclaimed: Option<Duration>,
     /// When its kubelet stops to report, and when it reports again.
     pub freezes: Option<(Duration, Duration)>,
     /// When the cloud says that it maintains the machine, and when that ends it.
@@ -97,7 +99,11 @@ impl Machine {
     pub(super) fn launched(
         instance: Instance,
         (request, offered): (LaunchRequest, Vec<OfferingId>),
-        (price, reserved_until): (Option<UsdPerHour>, Option<(Duration, Duration)>),
+        (price, reserved_until, reclaimed): (
+            Option<UsdPerHour>,
+            Option<(Duration, Duration)>,
+            Option<Duration>,
+        ),
         now: Duration,
         accidents: &Accidents,
         dice: &mut Dice,
@@ -121,12 +127,18 @@ impl Machine {
             // One interruption in three comes without notice.
             Some((flaw, now + ends, now + listed, dice.per_mille(667)))
         });
+        // A machine with a fault has one end.
+        let reclaimed = reclaimed.filter(|_| flaw.is_none());
         let is = |kind: Flaw| flaw.filter(|(flaw, ..)| *flaw == kind);
         let gpus = request.offerings[0].allocatable.get(ResourceName::NVIDIA_GPU);
         let interrupted = is(Flaw::Interrupted);
         let notice = interrupted.filter(|(.., told)| *told).map(|(_, ends, ..)| {
             let notice = Notice::of(instance.offering.zone.as_str());
             (ends.saturating_sub(notice.ahead()).max(now), notice)
+        });
+        let notice = notice.or_else(|| {
+            let notice = Notice::Closes;
+            reclaimed.map(|ends| (ends.saturating_sub(notice.ahead()).max(now), notice))
         });
         let maintained = is(Flaw::Maintained).map(|(_, ends, ..)| (now, ends + MAINTAINED_AFTER));
         Self {
@@ -141,9 +153,11 @@ impl Machine {
                 .or(maintained.map(|(_, ends)| ends))
                 .into_iter()
                 .chain(reserved_until.map(|(_, ends)| ends))
+                .chain(reclaimed)
                 .min(),
             reserved_until,
             notice,
+            reclaimed,
             listed_from: is(Flaw::Unlisted).map_or(now, |(_, _, listed, _)| listed),
             launched: now,
             gone: None,

@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use poolwright_catalog::{Catalogue, OfferingId, RankedOffering, UsdPerHour};
+use poolwright_catalog::{Catalogue, Offering, OfferingId, RankedOffering, UsdPerHour};
+use poolwright_core::plan::SpotRisk;
 use poolwright_provider_contract::{
     FailedOffering, Instance, InstanceState, InterruptionMessage as Said, LaunchError, LaunchRequest,
     LaunchedInstance, ProviderError,
@@ -41,6 +42,8 @@ pub const NODE_CLASS: &str = "all";
 
 /// Milliseconds from a termination until the instance is gone.
 pub(crate) const GOES: (u64, u64) = (2_000, 45_000);
+/// A million hours, in milliseconds.
+const MILLION_HOURS: u64 = 3_600_000 * 1_000_000;
 
 /// A change in the cloud that affects the cluster.
 #[derive(Clone, Debug)]
@@ -84,6 +87,8 @@ struct State {
     blind_until: Duration,
     /// Whether it launches any of the offerings that a launch names together, and not the first that it has.
     chooses: bool,
+    /// Whether it takes spot instances back at the rates of the catalogue.
+    reclaims: bool,
     /// When launches failed for all their offerings.
     failed: Vec<Duration>,
     /// When it last could not launch an offering.
@@ -152,6 +157,12 @@ impl Cloud {
     /// Launches any of the offerings that a launch names together, from now on. Otherwise it takes the first that it has.
     pub fn choose_freely(&self) {
         self.lock().chooses = true;
+    }
+
+    /// Takes spot instances back from now on, at the rates of the catalogue, each with a notice two minutes before. An offering
+    /// without a rate has the one that the controller assumes.
+    pub fn reclaim_spot(&self) {
+        self.lock().reclaims = true;
     }
 
     /// Returns when launches failed for all their offerings.
@@ -361,10 +372,12 @@ impl Cloud {
             let mut dice = Dice::nth(self.seed, "machine", state.serial);
             let price = offering.price.known();
             let reserved_until = self.market().reserved(id).and_then(Reservation::end);
+            let life = if state.reclaims { self.life_of(offering, state.serial) } else { None };
+            let reclaimed = life.map(|life| now.saturating_add(life));
             let machine = Machine::launched(
                 instance.clone(),
                 (request, offered),
-                (price, reserved_until),
+                (price, reserved_until, reclaimed),
                 now,
                 &self.accidents,
                 &mut dice,
@@ -387,8 +400,12 @@ impl Cloud {
             if let (Some((told, _)), Some(ends)) = (machine.notice, machine.dies) {
                 let calendar = mail::calendar((self.time.now(), now));
                 let mut dice = Dice::nth(self.seed, "mail", state.serial);
-                let said = mail::about(&instance.provider_id, (told, ends), calendar, &mut dice);
-                state.mail.extend(said);
+                if machine.reclaimed == Some(ends) {
+                    state.mail.push(Mail::warning(&instance.provider_id, (told, ends), &calendar));
+                } else {
+                    let said = mail::about(&instance.provider_id, (told, ends), calendar, &mut dice);
+                    state.mail.extend(said);
+                }
             }
             state.version += 1;
             state.events.push(CloudEvent::Launched(Box::new(machine.clone())));
@@ -400,6 +417,17 @@ impl Cloud {
         }
         state.failed.push(now);
         Err(LaunchError::AllFailed(failed))
+    }
+
+    /// Returns how long the n-th instance is left running if nothing else ends it; `None` for ever.
+    fn life_of(&self, offering: &Offering, serial: u64) -> Option<Duration> {
+        if offering.id.capacity_type != CapacityType::Spot {
+            return None;
+        }
+        let known = offering.interruptions.as_ref().map(|known| known.per_million_hours);
+        let rate = u64::from(known.unwrap_or_else(|| SpotRisk::default().prior));
+        let mean = Duration::from_millis(MILLION_HOURS.checked_div(rate)?);
+        Some(Dice::nth(self.seed, "reclaimed", serial).exponential(mean))
     }
 
     /// Returns the offerings of a request in the order in which the cloud tries them.

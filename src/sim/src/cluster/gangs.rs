@@ -67,6 +67,7 @@ impl Cluster {
         for (pod, outcome) in pods.iter().zip(outcomes) {
             match outcome {
                 Outcome::Bind { node } => {
+                    self.bind_claims(pod, &node);
                     if self.bind(pod, &node) {
                         self.nodes.assume(pod, &node);
                     }

@@ -222,6 +222,9 @@ impl Cluster {
         });
         let namespace = job.plan.namespace.clone();
         let made = self.ask(&Method::POST, &format!("/api/v1/namespaces/{namespace}/pods"), &pod);
+        if let Some(made) = &made {
+            self.make_ephemeral_claims(made);
+        }
         if let (Some(held), Some(made)) = (self.jobs[number].plan.gated, made) {
             let uid = made["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
             let pod = PodKey::new(namespace, format!("{name}-{index}-{attempt}"));

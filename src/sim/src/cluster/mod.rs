@@ -1,6 +1,7 @@
 //! The other components of the cluster: scheduler, kubelets, Job controller and garbage collector. They read and change
 //! objects through the API server, as the real ones do, and everything takes time.
 
+mod claims;
 mod daemons;
 mod gangs;
 mod interruptions;

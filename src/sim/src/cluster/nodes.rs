@@ -4,6 +4,7 @@ use axum::http::Method;
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_api::NodeClaim;
 use poolwright_catalog::{ResourceList, ResourceName};
+use poolwright_core::rules::add_repeated;
 use poolwright_core::{PodKey, PodPhase, PodRole};
 use poolwright_terms::keys::NOT_READY_TAINT;
 use poolwright_terms::labels;
@@ -66,6 +67,8 @@ impl Cluster {
         let mut labels = request.labels.clone();
         labels.extend(self.cloud.labels_of(&machine.instance.offering));
         labels.insert(labels::HOSTNAME.to_owned(), name.clone());
+        // Those of CSI drivers and of older components. Volumes name the former.
+        add_repeated(&mut labels);
         let taints: Vec<Value> = request
             .taints
             .iter()

@@ -24,6 +24,7 @@ impl Cluster {
             self.nodes.remove_pod(&key);
             self.pod_deleted(&key);
             self.daemon_deleted(&pod);
+            self.drop_ephemeral_claims(&pod);
             if let PodPhase::Bound { node } = &pod.phase {
                 self.detach_soon(node);
             }

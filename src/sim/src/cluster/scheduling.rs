@@ -39,6 +39,7 @@ impl Cluster {
             let mut pick = |count: usize| self.dice.below(count);
             match scheduler.schedule(&self.nodes, &pod, MayPreempt::LessImportant, &mut pick) {
                 Ok(Outcome::Bind { node }) => {
+                    self.bind_claims(&pod, &node);
                     if self.bind(&pod, &node) {
                         self.nodes.assume(&pod, &node);
                     }

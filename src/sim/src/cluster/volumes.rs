@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::http::Method;
 use poolwright_core::{PodKey, PodPhase};
+use poolwright_intake::BIND_COMPLETED;
 use poolwright_terms::labels;
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ const DETACHES: (u64, u64) = (500, 20_000);
 /// Milliseconds from the deletion of a node until its volumes are detached.
 const FORCED: (u64, u64) = (1_000, 60_000);
 const DRIVER: &str = "disk.example.com";
-const VOLUMES: &str = "/api/v1/persistentvolumes";
+pub(super) const VOLUMES: &str = "/api/v1/persistentvolumes";
 const ATTACHMENTS: &str = "/apis/storage.k8s.io/v1/volumeattachments";
 
 /// Returns the name of a Job's volume, and of the claim bound to it.
@@ -39,7 +40,7 @@ impl Cluster {
                 "claimRef": {"namespace": namespace, "name": name},
                 "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}}}});
         let mut claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
-            "metadata": {"name": name, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}, "spec": shape});
+            "metadata": {"name": name, "annotations": {(BIND_COMPLETED): "yes"}}, "spec": shape});
         claim["spec"]["volumeName"] = json!(name);
         claim["spec"]["resources"] = json!({"requests": {"storage": "1Gi"}});
         claim["status"] = json!({"phase": "Bound"});

@@ -32,6 +32,8 @@ pub(super) struct Ledger {
     history: History,
     machines: BTreeMap<String, usize>,
     by_claim: BTreeMap<String, usize>,
+    /// By machine: when the cloud gives notice that it takes it back, if it runs so long.
+    notices: BTreeMap<usize, Duration>,
     /// By claim: the names of the pods that its node is bought for.
     planned: BTreeMap<String, Vec<String>>,
     pods: BTreeMap<String, usize>,
@@ -52,6 +54,7 @@ impl Ledger {
             history: History::default(),
             machines: BTreeMap::new(),
             by_claim: BTreeMap::new(),
+            notices: BTreeMap::new(),
             planned: BTreeMap::new(),
             pods: BTreeMap::new(),
         }
@@ -90,6 +93,10 @@ impl Ledger {
         for machine in &mut self.history.machines {
             let planned = self.planned.get(&machine.claim).into_iter().flatten();
             machine.bought_for = planned.filter_map(|name| by_name.get(name).copied()).collect();
+        }
+        for (at, told) in &self.notices {
+            let machine = &mut self.history.machines[*at];
+            machine.interrupted = *told <= now && machine.gone.is_none_or(|gone| gone >= *told);
         }
         let History { pods, machines, .. } = &self.history;
         let told = |kind: &str, name: String| self.told.get(&(kind.to_owned(), name));
@@ -158,17 +165,19 @@ impl Ledger {
                 offering: machine.instance.offering,
                 price: machine.price,
                 gpus: offers.map_or(0, |offer| offer.allocatable.get(ResourceName::NVIDIA_GPU)),
+                interrupted: false,
                 launched: machine.launched,
                 opened: None,
                 bought_for: Vec::new(),
                 gone: machine.gone,
             };
-            fresh.push((key, one));
+            fresh.push((key, machine.notice.map(|(told, _)| told), one));
         }
         // In the order of launch, not of keys.
-        fresh.sort_by(|(_, one), (_, other)| (one.launched, &one.id).cmp(&(other.launched, &other.id)));
-        for (key, machine) in fresh {
+        fresh.sort_by(|(.., one), (.., other)| (one.launched, &one.id).cmp(&(other.launched, &other.id)));
+        for (key, told, machine) in fresh {
             let at = self.history.machines.len();
+            self.notices.extend(told.map(|told| (at, told)));
             self.machines.insert(key, at);
             self.by_claim.insert(machine.claim.clone(), at);
             self.history.machines.push(machine);

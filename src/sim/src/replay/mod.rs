@@ -1,7 +1,7 @@
 //! Replays a workload through the real controller, to find its cost and the waiting times of its pods.
 //!
-//! The world is that of [`crate::run`], with one controller and, by default, without faults. The result is the history of every
-//! machine and pod, not a check of rules.
+//! The world is that of [`crate::run`], with one controller and, by default, without faults. The cloud takes spot machines back at
+//! the rates of their offerings. The result is the history of every machine and pod, not a check of rules.
 
 mod arrivals;
 mod ledger;
@@ -109,7 +109,9 @@ pub fn refused_fields(objects: &[&Value], classes: &[NodeClass]) -> Vec<Vec<(Str
 
 fn empty_server(classes: &[NodeClass]) -> ApiServer {
     let now = first_day();
-    ApiServer::new(&crds(classes.iter().copied()), Arc::new(move || now))
+    let server = ApiServer::new(&crds(classes.iter().copied()), Arc::new(move || now));
+    server.serve_pod_groups();
+    server
 }
 
 /// Returns the object in which the controller keeps what it knows about the durations of pods.
@@ -137,8 +139,8 @@ impl Replay {
         let record = Record::new(time, false);
         let accidents = Accidents::new(self.seed, self.rates, None);
         let server = ApiServer::new(&crds(self.classes.iter().copied()), Arc::new(move || time.now()));
-        for object in &self.objects {
-            server.create(object).map_err(ReplayError::Refused)?;
+        if self.objects.iter().any(|object| object["kind"] == "PodGroup") {
+            server.serve_pod_groups();
         }
         let cloud = Cloud::new(
             (self.catalogue.clone(), Quotas::new()),
@@ -147,9 +149,15 @@ impl Replay {
             record.clone(),
             self.seed,
         );
+        cloud.reclaim_spot();
         let dice = Dice::new(self.seed, "cluster");
         let mut cluster =
             Cluster::new(server.clone(), cloud.clone(), time, record.clone(), dice, self.jobs.clone());
+        for object in &self.objects {
+            let stored = server.create(object).map_err(ReplayError::Refused)?;
+            cluster.know(&stored);
+        }
+        cluster.bind_at_once();
         let mut ledger = Ledger::new(&server);
         let process = Process::new("controller", 1);
         let wire = Wire::new(server, process.clone(), accidents, self.seed, record);

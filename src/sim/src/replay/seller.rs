@@ -6,7 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use poolwright_catalog::Catalogue;
 use poolwright_provider_contract::{
-    CloudProvider, Instance, LaunchError, LaunchRequest, LaunchedInstance, NodeClassKind, ProviderError,
+    CloudProvider, Instance, InterruptionMessage, LaunchError, LaunchRequest, LaunchedInstance,
+    NodeClassKind, ProviderError,
 };
 use poolwright_terms::NodeClassRef;
 
@@ -46,5 +47,13 @@ impl CloudProvider for Seller {
 
     async fn terminate(&self, key: &str) -> Result<bool, ProviderError> {
         self.cloud.terminate(key).await
+    }
+
+    async fn interruptions(&self) -> Result<Vec<InterruptionMessage>, ProviderError> {
+        self.cloud.interruptions().await
+    }
+
+    async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {
+        self.cloud.acknowledge(receipts).await
     }
 }

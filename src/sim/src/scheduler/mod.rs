@@ -6,13 +6,14 @@
 //! It places the pods of a gang together or not at all ([`Scheduler::schedule_gang`]).
 //!
 //! Differences from the kube-scheduler: it checks all nodes of a large cluster, not a sample. It has no `ImageLocality` and no
-//! `DynamicResources`; a pod that needs the latter is refused as [`Unmodelled`]. Gangs preempt no pods. It supports only bound
-//! volumes. It sees a pod through the model ([`poolwright_core::Pod`]), so it knows the requests of a whole pod, and its creation
+//! `DynamicResources`; a pod that needs the latter is refused as [`Unmodelled`]. Gangs preempt no pods. The caller binds the claims
+//! of a pod ([`Cluster::supplies`]). It sees a pod through the model ([`poolwright_core::Pod`]), so it knows the requests of a whole pod, and its creation
 //! time instead of its start time.
 //!
 //! The differential test compares it with a real one (`tests/plane/tests/differential/simulated.rs`, `evicted.rs`).
 
 mod attempt;
+mod binding;
 mod cluster;
 mod filters;
 mod gangs;
@@ -32,6 +33,7 @@ use std::fmt;
 use poolwright_core::{Pod, PodKey, Profiles, Snapshot};
 
 use attempt::Attempt;
+pub use binding::Supply;
 pub use cluster::Cluster;
 use cluster::NodeInfo;
 use filters::{Start, State};
@@ -154,7 +156,7 @@ impl Scheduler {
             return Ok(nothing("no nodes available to schedule pods".to_owned()));
         }
         let attempt = self.attempt(cluster, pod)?;
-        let found = Found::new(cluster, &attempt)?;
+        let found = Found::new(cluster, &attempt);
         if found.fit.is_empty() {
             return Ok(preemption::after(cluster, found, may_preempt, pick));
         }
@@ -167,7 +169,7 @@ impl Scheduler {
     pub fn feasible(&self, cluster: &Cluster, pod: &Pod) -> Result<Feasible, Unmodelled> {
         refuse_gang(cluster, pod)?;
         let attempt = self.attempt(cluster, pod)?;
-        let found = Found::new(cluster, &attempt)?;
+        let found = Found::new(cluster, &attempt);
         let name = |at: &NodeInfo| at.node.name.clone();
         Ok(Feasible {
             nodes: found.fit.iter().map(|at| name(at)).collect(),
@@ -227,20 +229,20 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    fn new(cluster: &'a Cluster, attempt: &'a Attempt<'a>) -> Result<Self, Unmodelled> {
+    fn new(cluster: &'a Cluster, attempt: &'a Attempt<'a>) -> Self {
         let mut found = Self { fit: Vec::new(), unfit: Vec::new(), state: None, never: None, absent: None };
-        let (state, names) = match State::start(cluster, attempt)? {
+        let (state, names) = match State::start(cluster, attempt) {
             Start::Look(state, names) => (state, names),
             Start::Never(why) => {
                 found.never = Some(why);
-                return Ok(found);
+                return found;
             }
         };
         // The nominated node is tried first. If it fits, no other node is checked.
         let nominated = attempt.pod.nominated_node.as_ref().and_then(|name| cluster.node(name));
         if let Some(at) = nominated.filter(|at| state.check_with_nominated(at, at).is_ok()) {
             found.fit.push(at);
-            return Ok(found);
+            return found;
         }
         let mut look = |at: &'a NodeInfo| match state.check_with_nominated(at, at) {
             Ok(()) => found.fit.push(at),
@@ -254,7 +256,7 @@ impl<'a> Found<'a> {
             }
         }
         found.state = Some(state);
-        Ok(found)
+        found
     }
 
     /// Returns the nodes with the highest score.

@@ -31,6 +31,8 @@ pub enum Reason {
     VolumeElsewhere,
     /// `VolumeBinding`: the volume of a claim is gone.
     VolumeGone,
+    /// `VolumeBinding`: an unbound claim gets no volume on the node.
+    NoVolume,
     /// `PodTopologySpread`: the skew would be too large.
     Spread,
     /// `PodTopologySpread`: the node lacks the topology label.
@@ -64,6 +66,7 @@ impl fmt::Display for Reason {
             Self::TooManyVolumes => "node(s) exceed max volume count",
             Self::VolumeElsewhere => "node(s) didn't match PersistentVolume's node affinity",
             Self::VolumeGone => "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+            Self::NoVolume => "node(s) didn't find available persistent volumes to bind",
             Self::Spread => "node(s) didn't match pod topology spread constraints",
             Self::SpreadLabel => {
                 "node(s) didn't match pod topology spread constraints (missing required label)"

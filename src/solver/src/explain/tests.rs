@@ -58,11 +58,10 @@ fn it_says_where_the_pods_went_and_what_others_would_cost_more() {
 class `train`: 6 pods, 4 placed, 2 left out
   4 pods on 2 new large at $1.00/h each
   2 pods left out: limit `h100` is used up
-one more such pod would cost $0.44/h
 other nodes, filled as well as we can at the plan's prices for pods:
-  small would cost $0.01/h more
-  huge would cost $0.50/h more
-one more of limit `h100` would save $3.10/h
+  small would cost $0.0100/h more
+  huge would cost $0.5000/h more
+at the plan's prices, one more of limit `h100` would save $3.10/h
 not used:
   too little nvidia.com/gpu for a pod that takes 1, 0 at most: tiny
   limit `h100` has no room for one more: dear
@@ -85,14 +84,14 @@ fn what_is_scarce_is_part_of_what_a_node_costs() {
     prices.candidates[4] = 5_000;
     let explanation = explain(&problem, &solution, 0).unwrap();
     assert_eq!(more_of(&explanation, "small"), 10_000 + 30_000 + 5_000);
-    assert!(explanation.to_string().contains("one more small would save $0.005/h\n"));
+    assert!(explanation.to_string().contains("one more small would save $0.0050/h\n"));
     prices_in_bytes(&problem, &mut solution);
 }
 
 fn prices_in_bytes(problem: &Problem, solution: &mut Solution) {
     solution.prices.as_mut().unwrap().limits = vec![7];
     let explanation = explain(problem, solution, 0).unwrap();
-    assert!(explanation.to_string().contains("a million more of limit `h100` would save $0.000007/h\n"));
+    assert!(explanation.to_string().contains("a million more of limit `h100` would save under $0.0001/h\n"));
 }
 
 #[test]
@@ -110,7 +109,7 @@ fn risk_preferences_and_commitments_change_what_an_alternative_costs() {
     // The commitment covers half of the node.
     let explanation = explain(&problem, &solution, 0).unwrap();
     assert_eq!(more_of(&explanation, "small"), 225_000 - 440_000);
-    assert!(explanation.to_string().contains("  small would cost $0.215/h less\n"));
+    assert!(explanation.to_string().contains("  small would cost $0.2150/h less\n"));
 }
 
 #[test]

@@ -48,10 +48,10 @@ fn pods(count: u64) -> String {
     if count == 1 { "1 pod".to_owned() } else { format!("{count} pods") }
 }
 
-/// Formats an amount that may be negative: `$0.12/h more`.
+/// Formats an amount that may be negative: `$0.1200/h more`.
 fn more(micros: i64) -> String {
     let amount = UsdPerHour::from_micros(micros.unsigned_abs());
-    if micros < 0 { format!("${amount}/h less") } else { format!("${amount}/h more") }
+    if micros < 0 { format!("{amount:#} less") } else { format!("{amount:#} more") }
 }
 
 impl fmt::Display for Explanation {
@@ -68,11 +68,11 @@ impl fmt::Display for Explanation {
             match (placed.candidate, placed.nodes) {
                 (None, _) => writeln!(f, "  {} on existing node `{}`", pods(placed.pods), placed.name)?,
                 (Some(_), 1) => {
-                    writeln!(f, "  {} on a new {} at ${}/h", pods(placed.pods), placed.name, placed.price)?;
+                    writeln!(f, "  {} on a new {} at {:#}", pods(placed.pods), placed.name, placed.price)?;
                 }
                 (Some(_), nodes) => writeln!(
                     f,
-                    "  {} on {nodes} new {} at ${}/h each",
+                    "  {} on {nodes} new {} at {:#} each",
                     pods(placed.pods),
                     placed.name,
                     placed.price
@@ -82,15 +82,17 @@ impl fmt::Display for Explanation {
         for left in &self.left_out {
             writeln!(f, "  {} left out: {}", pods(left.pods), left.because)?;
         }
-        if let Some(price) = self.one_more_pod {
-            writeln!(f, "one more such pod would cost ${price}/h")?;
-        }
         self.write_alternatives(f)?;
         for Scarce { name, limit, saves, units } in &self.scarce {
             match (limit, units) {
-                (false, _) => writeln!(f, "one more {name} would save ${saves}/h")?,
-                (true, 1) => writeln!(f, "one more of limit `{name}` would save ${saves}/h")?,
-                (true, _) => writeln!(f, "a million more of limit `{name}` would save ${saves}/h")?,
+                (false, _) => writeln!(f, "at the plan's prices, one more {name} would save {saves:#}")?,
+                (true, 1) => {
+                    writeln!(f, "at the plan's prices, one more of limit `{name}` would save {saves:#}")?;
+                }
+                (true, _) => writeln!(
+                    f,
+                    "at the plan's prices, a million more of limit `{name}` would save {saves:#}"
+                )?,
             }
         }
         self.write_excluded(f)

@@ -256,3 +256,49 @@ fn a_field_of_a_wrong_type_and_one_that_is_missing_are_named_by_their_paths() {
         "{missing}"
     );
 }
+
+#[test]
+fn each_entry_that_a_class_cannot_have_is_named_and_hides_no_other_problem() {
+    let problems = of(&class(|spec| {
+        spec["tags"] = json!({"team": "a", "aws:foo": "b", "eks:x": "c"});
+        spec["instanceProfile"] = json!("both");
+        spec["kubelet"] = json!({"systemReserved": {"cpu": "100m", "gpu": "1"}, "kubeReserved": {"memory": "lots"},
+            "evictionHard": {"memory.available": "0", "nodefs.available": "200%", "pid.available": "5%"}});
+    }))
+    .report
+    .problems;
+    let mut fields: Vec<&str> = problems.iter().map(|problem| problem.field.as_str()).collect();
+    fields.sort_unstable();
+    assert_eq!(
+        fields,
+        [
+            "spec",
+            "spec.kubelet.evictionHard[\"memory.available\"]",
+            "spec.kubelet.evictionHard[\"nodefs.available\"]",
+            "spec.kubelet.kubeReserved.memory",
+            "spec.kubelet.systemReserved.gpu",
+            "spec.tags[\"aws:foo\"]",
+            "spec.tags[\"eks:x\"]",
+        ],
+        "{problems:#?}"
+    );
+    let zero = problems.iter().find(|problem| problem.cause.starts_with("`0` is not a valid threshold"));
+    assert!(zero.is_some_and(|problem| problem.next_step.contains("0% for no threshold")), "{problems:#?}");
+}
+
+#[test]
+fn fabric_adapters_and_a_public_address_exclude_each_other_in_the_words_of_the_manifest() {
+    let said = problem(&of(&class(|spec| {
+        spec["associatePublicIPAddress"] = json!(true);
+        spec["networkInterfaces"] = json!([{"interfaceType": "efa-only"}]);
+    })));
+    assert!(said.contains("spec.networkInterfaces: ") && said.contains("public address"), "{said}");
+}
+
+#[test]
+fn a_family_in_the_wrong_case_is_told_how_it_is_written() {
+    let said = problem(&of(&class(|spec| spec["amiFamily"] = json!("al2023"))));
+    assert!(said.ends_with("; write `AL2023`"), "{said}");
+    let said = problem(&of(&class(|spec| spec["amiSelectorTerms"] = json!([{"alias": "AL2023@latest"}]))));
+    assert!(said.ends_with("; write `al2023`"), "{said}");
+}

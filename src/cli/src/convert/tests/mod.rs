@@ -6,6 +6,7 @@ mod pool;
 mod problems;
 mod report;
 mod requirements;
+mod restrictions;
 mod words;
 mod workload;
 

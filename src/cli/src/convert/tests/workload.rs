@@ -132,30 +132,67 @@ fn a_bound_of_zero_vcpus_stays_one_that_every_node_meets_and_the_numbers_are_exp
 
 #[test]
 fn what_all_nodes_meet_is_left_out_of_pods_as_it_is_of_pools() {
-    let tenancy = "karpenter.k8s.aws/instance-tenancy";
-    let sentence = "Left out: Poolwright has no `karpenter.k8s.aws/instance-tenancy`. Poolwright launches with \
-                    shared tenancy only.";
-    let (selecting, notes) = pod(json!({"nodeSelector": {tenancy: "default", "team": "ml"}}));
-    assert_eq!(selecting["nodeSelector"], json!({"team": "ml"}));
-    assert_eq!(notes, [(Outcome::Changed, sentence.to_owned())]);
-    let default = json!({"key": tenancy, "operator": "In", "values": ["default"]});
-    let (alone, notes) = pod(requiring(&json!([default])));
+    let key = "karpenter.k8s.aws/instance-gpu-manufacturer";
+    let not_amd = json!({"key": key, "operator": "NotIn", "values": ["amd"]});
+    let sentence = format!("Left out: Poolwright has no `{key}`. Poolwright buys NVIDIA GPUs only.");
+    let (alone, notes) = pod(requiring(&json!([not_amd])));
     assert_eq!(alone["affinity"], Value::Null, "an empty term would match no node");
-    assert_eq!(notes, [(Outcome::Changed, sentence.to_owned())]);
+    assert_eq!(notes, [(Outcome::Changed, sentence)]);
     let team = json!({"key": "team", "operator": "In", "values": ["ml"]});
-    let (with_another, _) = pod(requiring(&json!([default, team])));
+    let (with_another, _) = pod(requiring(&json!([not_amd, team])));
     assert_eq!(*required(&with_another), json!([team]));
-    let preferring = json!([{"weight": 1, "preference": {"matchExpressions": [default]}},
+    let preferring = json!([{"weight": 1, "preference": {"matchExpressions": [not_amd]}},
         {"weight": 2, "preference": {"matchExpressions": [team]}}]);
     let preferred = json!({"preferredDuringSchedulingIgnoredDuringExecution": preferring});
     let (preferring, _) = pod(json!({"affinity": {"nodeAffinity": preferred}}));
     let left = &preferring["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"];
     assert_eq!(*left, json!([{"weight": 2, "preference": {"matchExpressions": [team]}}]));
+    let tenancy = "karpenter.k8s.aws/instance-tenancy";
     let (dedicated, notes) = pod(json!({"nodeSelector": {tenancy: "dedicated"}}));
     assert_eq!(dedicated["nodeSelector"], json!({tenancy: "dedicated"}));
     assert_eq!(notes[0].0, Outcome::NotPossible);
-    let (auto, notes) = pod(json!({"nodeSelector": {"eks.amazonaws.com/compute-type": "auto"}}));
-    assert_eq!((&auto["nodeSelector"], notes[0].0), (&Value::Null, Outcome::Changed));
+}
+
+#[test]
+fn pods_for_all_nodes_of_karpenter_stay_off_other_nodes() {
+    let any_pool = json!({"key": "poolwright.dev/nodepool", "operator": "Exists"});
+    for (key, value) in [
+        ("karpenter.sh/registered", "true"),
+        ("karpenter.sh/initialized", "true"),
+        ("eks.amazonaws.com/compute-type", "auto"),
+        ("karpenter.k8s.aws/instance-tenancy", "default"),
+    ] {
+        let (selecting, notes) = pod(json!({"nodeSelector": {key: value}}));
+        assert_eq!(selecting["nodeSelector"], Value::Null, "{key}");
+        assert_eq!(*required(&selecting), json!([any_pool]), "{key}");
+        assert_eq!(notes[0].0, Outcome::Changed, "{key}");
+    }
+    let registered = json!({"key": "karpenter.sh/registered", "operator": "In", "values": ["true"]});
+    let managed = json!({"key": "eks.amazonaws.com/nodegroup", "operator": "Exists"});
+    let terms = json!([{"matchExpressions": [registered]}, {"matchExpressions": [managed]}]);
+    let either = json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}});
+    let (either, _) = pod(json!({"affinity": {"nodeAffinity": either}}));
+    assert_eq!(*required(&either), json!([any_pool]));
+    let terms = &either["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+    assert_eq!(terms["nodeSelectorTerms"][1]["matchExpressions"], json!([managed]));
+}
+
+#[test]
+fn a_selector_by_memory_becomes_the_names_of_the_types_that_have_it() {
+    let (selecting, notes) = pod(json!({"nodeSelector": {"karpenter.k8s.aws/instance-memory": "65536"}}));
+    let expression = &required(&selecting)[0];
+    assert_eq!(expression["key"], "node.kubernetes.io/instance-type");
+    let types = expression["values"].as_array().unwrap();
+    assert!(types.contains(&json!("g5.4xlarge")) && !types.contains(&json!("g5.xlarge")), "{types:?}");
+    assert_eq!(notes[0].0, Outcome::Changed);
+}
+
+#[test]
+fn a_misspelt_value_or_label_in_a_pod_gets_a_hint() {
+    let (_, notes) = pod(json!({"nodeSelector": {"karpenter.k8s.aws/instance-family": "g5x"}}));
+    assert!(notes[0].1.contains("The built-in catalogue has no `g5x` of AWS"), "{}", notes[0].1);
+    let (_, notes) = pod(json!({"nodeSelector": {"karpenter.k8s.aws/instance-categroy": "g"}}));
+    assert!(notes[0].1.ends_with("Did you mean `karpenter.k8s.aws/instance-category`?"), "{}", notes[0].1);
 }
 
 #[test]
@@ -181,7 +218,7 @@ fn a_label_without_counterpart_stays_and_its_note_says_what_to_do() {
 fn a_pod_that_excludes_nodes_by_a_label_that_poolwright_does_not_know_learns_that_it_excludes_none() {
     for (key, value) in [
         ("eks.amazonaws.com/compute-type", "auto"),
-        ("karpenter.k8s.aws/instance-hypervisor", "xen"),
+        ("karpenter.k8s.aws/instance-ebs-bandwidth", "100"),
         ("topology.k8s.aws/zone-id", "use1-az1"),
         ("karpenter.sh/registered", "true"),
     ] {
@@ -222,7 +259,8 @@ fn a_pod_for_nodes_that_a_service_does_not_buy_keeps_its_selector() {
 #[test]
 fn terms_that_are_left_out_because_all_nodes_meet_another_have_one_note_each() {
     let terms = json!({"nodeSelectorTerms": [
-        {"matchExpressions": [{"key": "eks.amazonaws.com/compute-type", "operator": "In", "values": ["auto"]}]},
+        {"matchExpressions": [{"key": "karpenter.k8s.aws/instance-gpu-manufacturer", "operator": "NotIn",
+            "values": ["amd"]}]},
         {"matchExpressions": [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]},
             {"key": "karpenter.k8s.aws/instance-hypervisor", "operator": "In", "values": ["nitro"]}]}]});
     let required = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}});

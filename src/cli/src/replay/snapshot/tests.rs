@@ -1,5 +1,7 @@
 //! Tests of reading workloads from manifests of a cluster.
 
+use std::time::Duration;
+
 use super::*;
 
 fn work(text: &str) -> Result<Work, String> {
@@ -173,7 +175,9 @@ fn the_pods_of_a_train_job_are_played_if_its_runtime_is_there() {
     let [group] = played.jobs.as_slice() else { panic!("{:?}", played.jobs) };
     assert_eq!((group.namespace.as_str(), group.pods), ("ml", 3));
     assert_eq!(group.spec["containers"][0]["resources"], resources, "the TrainJob says it, not the runtime");
-    let told = |work: &Work| work.notes.iter().any(|note| note.contains("TrainJob"));
+    let told = |work: &Work| {
+        work.notes.iter().any(|note| note.contains("TrainJob") && !note.contains("start together"))
+    };
     assert!(!told(&played), "{:?}", played.notes);
 
     let other = pod(&json!({"name": "other"}), &json!({}), "Running");
@@ -197,4 +201,114 @@ fn a_misspelt_kind_of_ours_is_a_problem_and_comes_with_all_others() {
     ] {
         assert!(said.contains(problem), "{problem}: {said}");
     }
+}
+
+fn told(work: &Work, text: &str) -> bool {
+    work.notes.iter().any(|note| note.contains(text))
+}
+
+#[test]
+fn pods_that_a_plan_leaves_out_are_left_out_with_a_note_for_each_reason() {
+    let gated = json!({"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]});
+    let ending = json!({"name": "ends", "uid": "u-1", "deletionTimestamp": "2026-11-29T10:00:00Z"});
+    let left_out = [
+        pod(&json!({"name": "held"}), &gated, "Pending"),
+        pod(&ending, &json!({"nodeName": "n"}), "Running"),
+        pod(&json!({"name": "elsewhere"}), &json!({"schedulerName": "volcano"}), "Pending"),
+    ];
+    let mut all = left_out.to_vec();
+    all.push(pod(&json!({"name": "plays"}), &json!({}), "Pending"));
+    let played = work(&list(&all)).unwrap();
+    assert_eq!(pods_by_job(&played), [("plays", 1)]);
+    assert!(told(&played, "left out pods with scheduling gates: 1 (default/held)"), "{:?}", played.notes);
+    assert!(told(&played, "left out pods that are being deleted: 1 (default/ends)"), "{:?}", played.notes);
+    assert!(told(&played, "left out pods that scheduler `volcano` places: 1 (default/elsewhere)"));
+    let said = work(&list(&left_out)).unwrap_err();
+    assert!(
+        said.contains("no pod of --snapshot can be played: left out pods with scheduling gates"),
+        "{said}"
+    );
+}
+
+#[test]
+fn objects_that_are_being_deleted_are_not_there_in_a_replay() {
+    let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "old", "namespace": "default", "uid": "u-1", "deletionTimestamp": "2026-11-29T10:00:00Z"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    let played = work(&list(&[claim, pod(&json!({"name": "p"}), &json!({}), "Pending")])).unwrap();
+    assert_eq!(played.objects, Vec::<Value>::new());
+    let note = "left out objects of kind PersistentVolumeClaim that are being deleted: 1 (default/old)";
+    assert!(told(&played, note), "{:?}", played.notes);
+}
+
+#[test]
+fn each_pod_of_a_stateful_set_has_its_own_claim_and_a_claim_of_the_files_stays() {
+    let template = json!({"metadata": {"labels": {"app": "s"}},
+        "spec": {"containers": [{"name": "work", "image": "work"}]}});
+    let claims = json!([{"metadata": {"name": "data"}, "spec": {"storageClassName": "gp3",
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "10Gi"}}}}]);
+    let set = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "s", "namespace": "default"},
+        "spec": {"replicas": 2, "serviceName": "s", "podManagementPolicy": "Parallel",
+            "selector": {"matchLabels": {"app": "s"}}, "template": template, "volumeClaimTemplates": claims}});
+    let there = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data-s-0", "namespace": "default",
+            "annotations": {"volume.kubernetes.io/selected-node": "gone", "mine": "too"}},
+        "spec": {"storageClassName": "gp3", "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "20Gi"}}}});
+    let played = work(&list(&[set, there])).unwrap();
+    let used: Vec<&Value> =
+        played.jobs.iter().map(|job| &job.spec["volumes"][0]["persistentVolumeClaim"]["claimName"]).collect();
+    assert_eq!(used, ["data-s-0", "data-s-1"]);
+    assert_eq!(played.jobs.iter().map(|job| job.pods).collect::<Vec<_>>(), [1, 1]);
+    let claim = |name: &str| {
+        let is_it = |one: &&Value| one["kind"] == "PersistentVolumeClaim" && one["metadata"]["name"] == name;
+        let found: Vec<&Value> = played.objects.iter().filter(is_it).collect();
+        let [only] = found.as_slice() else { panic!("{name}: {found:?}") };
+        (*only).clone()
+    };
+    assert_eq!(claim("data-s-0")["spec"]["resources"]["requests"]["storage"], "20Gi");
+    assert_eq!(claim("data-s-0")["metadata"]["annotations"], json!({"mine": "too"}), "its node is gone");
+    assert_eq!(claim("data-s-1")["spec"]["resources"]["requests"]["storage"], (10_u64 << 30).to_string());
+    assert!(told(&played, "StorageClass `gp3` is not among the files"), "{:?}", played.notes);
+    assert!(
+        played.objects.iter().any(|one| one["kind"] == "StorageClass" && one["metadata"]["name"] == "gp3")
+    );
+}
+
+#[test]
+fn pods_that_start_together_are_played_in_a_pod_group() {
+    let template = json!({"spec": {"containers": [{"name": "pytorch", "image": "x"}]}});
+    let part = |replicas: u32| json!({"replicas": replicas, "template": template});
+    let job = json!({"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "llm", "namespace": "ml"},
+        "spec": {"pytorchReplicaSpecs": {"Master": part(1), "Worker": part(3)}}});
+    let played = work(&list(&[job])).unwrap();
+    let groups: Vec<&Value> = played.objects.iter().filter(|one| one["kind"] == "PodGroup").collect();
+    let [group] = groups.as_slice() else { panic!("{:?}", played.objects) };
+    assert_eq!(group["spec"]["schedulingPolicy"]["gang"]["minCount"], 4);
+    let name = &group["metadata"]["name"];
+    assert_eq!(played.jobs.iter().map(|job| job.pods).sum::<u32>(), 4);
+    assert!(played.jobs.iter().all(|job| job.spec["schedulingGroup"]["podGroupName"] == *name));
+    assert!(
+        told(&played, "PyTorchJob ml/llm: its pods start together, at least 4 of them"),
+        "{:?}",
+        played.notes
+    );
+}
+
+#[test]
+fn new_nodes_have_room_for_the_largest_pods_of_a_daemon_set() {
+    let asks = |cpu: &str| json!({"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}]});
+    let owner = json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "ds1", "controller": true}]);
+    let set = json!({"apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"name": "agent", "namespace": "default", "uid": "ds1"},
+        "spec": {"selector": {"matchLabels": {"app": "agent"}},
+            "template": {"metadata": {"labels": {"app": "agent"}}, "spec": asks("100m")}}});
+    let mut real = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "agent-x7k2p", "namespace": "default", "uid": "p", "ownerReferences": owner},
+        "spec": asks("1"), "status": {"phase": "Running"}});
+    real["spec"]["nodeName"] = json!("n1");
+    let played = work(&list(&[set, real, pod(&json!({"name": "w"}), &json!({}), "Pending")])).unwrap();
+    let sets = super::super::daemonsets(&played.objects);
+    assert_eq!(sets.iter().map(|set| set.spec.requests.get("cpu")).collect::<Vec<_>>(), [1000]);
+    assert!(told(&played, "DaemonSet default/agent: its pods ask for more"), "{:?}", played.notes);
 }

@@ -201,9 +201,9 @@ impl<'a> Binder<'a> {
         if !claim.bound || claim.shape.access_modes.contains(ONE_POD) {
             let first = *self.first.entry(key).or_insert(&pod.key);
             if first != &pod.key {
-                return Err(pending(if claim.bound {
+                return Err(pending(if claim.shape.access_modes.contains(ONE_POD) {
                     format!(
-                        "PersistentVolumeClaim `{name}` is for one pod at a time (ReadWriteOncePod), and pod {first} gets it first"
+                        "PersistentVolumeClaim `{name}` is for one pod at a time (ReadWriteOncePod), and pod {first} gets it first; this pod is planned when that one has ended"
                     )
                 } else {
                     format!(
@@ -277,7 +277,7 @@ impl<'a> Binder<'a> {
         };
         if !class.waits_for_pod {
             return Err(pending(format!(
-                "waits until PersistentVolumeClaim `{name}` is bound: StorageClass `{wanted}` binds at once (Immediate), without waiting for the pod"
+                "waits until PersistentVolumeClaim `{name}` is bound: StorageClass `{wanted}` binds at once (Immediate), without waiting for the pod; if it stays so, look at its events (`kubectl describe pvc {name}`)"
             )));
         }
         let words = format!("PersistentVolumeClaim `{name}` (StorageClass `{wanted}`)");

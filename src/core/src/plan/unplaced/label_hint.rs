@@ -1,18 +1,40 @@
 //! The change that helps with a label that no node of a pool would have.
 
+use std::collections::BTreeSet;
+
 use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::{domains, labels};
 
 use crate::model::PoolInWords;
 use crate::rules;
 
-/// Says how the values of a label differ from those of the label that it replaces, if they do.
-pub(super) fn value_of(ours: &str) -> &'static str {
-    if [labels::INSTANCE_CPU, labels::INSTANCE_MEMORY].contains(&ours) {
-        " with another value, because it counts what pods may use; `poolwright convert` translates it"
-    } else {
-        ""
-    }
+/// Returns whether the values of Poolwright's label differ from those of the label that it replaces.
+pub(super) fn values_differ(ours: &str) -> bool {
+    [labels::INSTANCE_CPU, labels::INSTANCE_MEMORY].contains(&ours)
+}
+
+/// Names `convert` if it translates the label.
+pub(super) fn translator(key: &str) -> &'static str {
+    if domains::is_converted(key) { "; `poolwright convert` translates it" } else { "" }
+}
+
+/// Says how the values of Poolwright's label differ from those of the label `key` that it replaces, if they do, and whether
+/// `convert` translates them.
+pub(super) fn value_of(key: &str, ours: &str) -> String {
+    let how =
+        if values_differ(ours) { " with another value, because it counts what pods may use" } else { "" };
+    format!("{how}{}", translator(key))
+}
+
+/// Returns the value of a label of ours that has the meaning of another program's value: `a10g` for `NVIDIA-A10G`. Other programs
+/// write the same words and more.
+pub(super) fn same_value<'v>(theirs: &str, ours: &'v BTreeSet<String>) -> Option<&'v str> {
+    let words = |value: &str| -> BTreeSet<String> {
+        value.to_lowercase().split(['-', '_']).map(str::to_owned).collect()
+    };
+    let all = words(theirs);
+    let meant = ours.iter().filter(|value| words(value).is_subset(&all));
+    meant.max_by_key(|value| value.len()).map(String::as_str)
 }
 
 /// The change for a label of the user's own: the template of the pool gets it.
@@ -30,13 +52,7 @@ pub(super) fn hint(key: &str, pool: PoolInWords<'_>) -> String {
         return which.to_owned();
     }
     // Such a label on a pool's template would claim what another program decides.
-    if let Some(ours) = domains::counterpart(key) {
-        return format!(
-            "another program sets it, on its own nodes; select by `{ours}` instead{}",
-            value_of(ours)
-        );
-    }
-    if domains::is_karpenters(key) || domains::is_foreign(key) {
+    if domains::counterpart(key).is_some() || domains::is_karpenters(key) || domains::is_foreign(key) {
         return "another autoscaler or a cloud sets it, and plans do not know its value; select by the labels of docs/nodepool.md instead"
             .to_owned();
     }
@@ -53,10 +69,41 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_value_of_another_program_is_translated_if_one_of_ours_has_its_words() {
+        let ours: BTreeSet<String> =
+            ["a100", "a100-80gb", "a10g", "on-demand", "spot"].map(str::to_owned).into();
+        for (theirs, meant) in [
+            ("NVIDIA-A10G", Some("a10g")),
+            ("NVIDIA-A100-SXM4-80GB", Some("a100-80gb")),
+            ("nvidia-tesla-a100", Some("a100")),
+            ("ON_DEMAND", Some("on-demand")),
+            ("NVIDIA-A10", None),
+            ("standard", None),
+        ] {
+            assert_eq!(same_value(theirs, &ours), meant, "{theirs}");
+        }
+    }
+
+    #[test]
     fn labels_that_a_cloud_or_the_planner_decides_are_never_advised_for_a_template() {
         assert!(is_of_template("team"));
         for key in ["topology.k8s.aws/zone-id", labels::ZONE, NODEPOOL_LABEL, labels::HOSTNAME] {
             assert!(!is_of_template(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn the_command_that_translates_labels_is_named_for_those_that_it_translates() {
+        for (key, is_named) in [
+            ("karpenter.sh/capacity-type", true),
+            ("karpenter.k8s.aws/instance-memory", true),
+            ("karpenter.k8s.aws/instance-gpu-name", true),
+            ("karpenter.k8s.gcp/instance-memory", false),
+            ("eks.amazonaws.com/nodegroup", false),
+            ("cloud.google.com/gke-accelerator", false),
+        ] {
+            let said = domains::counterpart(key).map_or_else(String::new, |ours| value_of(key, ours));
+            assert_eq!(said.contains("`poolwright convert` translates it"), is_named, "{key}: {said}");
         }
     }
 }

@@ -9,7 +9,7 @@ use poolwright_terms::{domains, labels};
 use crate::model::{Operator, PodSpec, PoolInWords, Requirement};
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::inputs::{UnplacedInputs, list};
-use crate::plan::unplaced::label_hint::{ADD_IT, hint, value_of};
+use crate::plan::unplaced::label_hint::{ADD_IT, hint, same_value, translator, value_of, values_differ};
 use crate::rules::labels::Labels;
 use crate::rules::{self, Rejection};
 use crate::supply::offerings::{PoolOffering, Supply};
@@ -163,13 +163,18 @@ pub(crate) fn labels_miss(
     // The other requirements that nothing in the pool meets: a change for the first alone would not help.
     let others = first.iter().filter(|other| other.key != want.key && !met(other, at, supply));
     if has.is_empty() {
-        let hint_of = |key: &str| match wider {
+        let hint_of = |want: &Want<'_>| match wider {
             Some(kind) => format!("widen the pool's requirements so that it may buy {kind}"),
-            None => hint(key, named),
+            None => ours_instead(&want.requirement, at, supply).map_or_else(
+                || hint(want.key, named),
+                |(ours, note)| {
+                    format!("another program sets it, on its own nodes; select by {ours} instead{note}")
+                },
+            ),
         };
-        let hint = hint_of(want.key);
+        let hint = hint_of(want);
         let (alike, others): (Vec<&Want<'_>>, Vec<&Want<'_>>) =
-            others.partition(|other| hint_of(other.key) == hint && values(other.key, at, supply).is_empty());
+            others.partition(|other| hint_of(other) == hint && values(other.key, at, supply).is_empty());
         let labels: Vec<String> = [want].into_iter().chain(alike).map(Want::in_words).collect();
         let (label, it) = if labels.len() == 1 { ("label", "it") } else { ("labels", "them") };
         let change = if hint != ADD_IT {
@@ -185,19 +190,51 @@ pub(crate) fn labels_miss(
         return (words, wider.is_some());
     }
     let others: Vec<&Want<'_>> = others.collect();
-    let meant = has.iter().find(|value| value.eq_ignore_ascii_case(&want.words));
+    let letters = |value: &str| -> String {
+        value.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
+    };
+    let meant = has.iter().find(|value| letters(value) == letters(&want.words));
     let meant = meant.map_or_else(String::new, |value| format!("; did you mean `{value}`?"));
+    let numbers = has.iter().all(|value| value.parse::<u64>().is_ok());
+    let select = if numbers || !meant.is_empty() || !widen.is_empty() { "" } else { "; select one of these" };
     // The flags of the plan may leave out what the catalogue has.
     let only =
         if named.is_catalogue() { "this plan may buy only".to_owned() } else { format!("{named} has only") };
     let words = format!(
-        "wants `{}` {}; {only} {}{meant}{widen}{}",
+        "wants `{}` {}; {only} {}{select}{meant}{widen}{}",
         want.key,
         want.words,
         in_order(has),
         too(named, &others)
     );
     (words, wider.is_some())
+}
+
+/// Returns the label of ours to select by instead of one that another program sets, with its value where that can be translated, and a
+/// note about the values otherwise; `None` if no label of ours has the meaning.
+pub(crate) fn ours_instead(wanted: &Requirement, at: usize, supply: &Supply<'_>) -> Option<(String, String)> {
+    let ours = domains::counterpart(&wanted.key)?;
+    let has = values(ours, at, supply);
+    let theirs = match &wanted.operator {
+        Operator::In(theirs) if !values_differ(ours) && !has.is_empty() => theirs,
+        _ => return Some((format!("`{ours}`"), value_of(&wanted.key, ours))),
+    };
+    // The names of pools mean what their users decided, so only the same name has the same meaning.
+    let translated = |value: &String| {
+        if ours == NODEPOOL_LABEL { has.get(value).map(String::as_str) } else { same_value(value, &has) }
+    };
+    let same: BTreeSet<&str> = theirs.iter().filter_map(translated).collect();
+    Some(match same.iter().collect::<Vec<_>>().as_slice() {
+        [] => {
+            let named = supply.pools[at].pool.in_words();
+            (
+                format!("`{ours}`"),
+                format!("; nodes of {named} have {}{}", list(&has), translator(&wanted.key)),
+            )
+        }
+        [value] => (format!("`{ours}={value}`"), translator(&wanted.key).to_owned()),
+        _ => (format!("`{ours}` ({})", list(&same)), translator(&wanted.key).to_owned()),
+    })
 }
 
 /// Returns the values that the offerings of a pool have for a label.
@@ -257,9 +294,6 @@ pub(crate) fn label_change(key: &str, pool: PoolInWords<'_>) -> String {
     }
     if key == rules::NODE_NAME_FIELD || key == labels::HOSTNAME {
         return format!("select nodes by another label than `{key}`, because a new node has another name");
-    }
-    if let Some(ours) = domains::counterpart(key) {
-        return format!("select by `{ours}` instead of `{key}`{}", value_of(ours));
     }
     if domains::is_karpenters(key) || domains::is_foreign(key) {
         return format!("select by the labels of docs/nodepool.md instead of `{key}`");

@@ -3,6 +3,7 @@
 pub(crate) mod choice;
 pub(crate) mod cordoned;
 pub(crate) mod few_nodes;
+pub(crate) mod fixed;
 pub(crate) mod inputs;
 pub(crate) mod label_hint;
 pub(crate) mod labels;
@@ -12,6 +13,7 @@ pub(crate) mod pools;
 pub(crate) mod room;
 pub(crate) mod volumes;
 
+use crate::plan::unplaced::fixed::fixed;
 pub(crate) use crate::plan::unplaced::inputs::UnplacedInputs;
 use crate::plan::unplaced::inputs::list;
 use crate::plan::unplaced::nearest::nearest;
@@ -21,7 +23,7 @@ use std::collections::BTreeMap;
 use poolwright_catalog::ResourceName;
 
 use crate::model::plan::UnplacedReason;
-use crate::model::{DaemonSet, Pod, PoolInWords, Snapshot};
+use crate::model::{DaemonSet, Pod, PoolInWords};
 use crate::plan::left_by::LeftBy;
 use crate::plan::pack::classes::PodClass;
 use crate::rules;
@@ -129,9 +131,9 @@ fn unwelcome(rejection: &Rejection, set: &str, pool: PoolInWords<'_>) -> String 
 }
 
 fn explain(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>) -> (UnplacedReason, String) {
-    let UnplacedInputs { snapshot, supply, admissions, limits, colocation, .. } = *inputs;
+    let UnplacedInputs { supply, admissions, limits, colocation, .. } = *inputs;
     if supply.pools.is_empty() {
-        return (UnplacedReason::NoUsablePool, no_pool(supply, snapshot));
+        return (UnplacedReason::NoUsablePool, no_pool(inputs, class));
     }
     if let Some(GpuNeed::Impossible(cause)) = &class.gpu_need {
         let is_gpu =
@@ -211,7 +213,7 @@ fn no_gpu(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, gpu_need: &GpuN
             }
         }
     }
-    Some(match gpu_need {
+    let lack = match gpu_need {
         GpuNeed::Whole(count) => {
             let origin = inputs.origin(&gpu());
             format!(
@@ -229,19 +231,23 @@ fn no_gpu(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, gpu_need: &GpuN
             inputs.origin(resource)
         ),
         GpuNeed::Impossible(cause) => cause.clone(),
+    };
+    Some(lack + &widening(inputs, class))
+}
+
+/// Names the instance type that would hold the pods if the requirements of a pool allowed it; empty if there is none.
+fn widening(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>) -> String {
+    let mut pools = inputs.supply.pools.iter().enumerate();
+    let wider = pools.find_map(|(at, pool)| Some((pool.pool, inputs.wider_with_labels(at, class)?)));
+    wider.map_or_else(String::new, |(pool, kind)| {
+        format!("; widen the requirements of pool `{}` so that it may buy {kind}", pool.name)
     })
 }
 
-fn no_pool(supply: &Supply<'_>, snapshot: &Snapshot) -> String {
-    unusable(supply, |_| true).unwrap_or_else(|| {
-        let fixed = snapshot.pools.values().find(|pool| pool.replicas.is_some() && !pool.deleting);
-        if snapshot.pools.is_empty() {
+fn no_pool(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>) -> String {
+    unusable(inputs.supply, |_| true).or_else(|| fixed(inputs, class)).unwrap_or_else(|| {
+        if inputs.snapshot.pools.is_empty() {
             "no NodePool exists; create one".to_owned()
-        } else if let Some(pool) = fixed {
-            format!(
-                "no NodePool buys nodes for waiting pods, because `replicas` sets how many nodes pool `{}` has; raise it, or create a NodePool without `replicas`",
-                pool.name
-            )
         } else {
             "every NodePool is being deleted; create another".to_owned()
         }

@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 
 use poolwright_catalog::ResourceName;
+use poolwright_catalog::reader::EPHEMERAL_STORAGE_COLUMN;
+use poolwright_terms::domains;
 
 use crate::model::{PoolLimits, Sharing};
 use crate::plan::pack::classes::PodClass;
@@ -10,9 +12,6 @@ use crate::plan::unplaced::inputs::UnplacedInputs;
 use crate::rules::format;
 use crate::supply::offerings::PoolOffering;
 use crate::supply::wider::WiderType;
-
-/// The prefix of the resources for huge pages.
-const HUGE_PAGES: &str = "hugepages-";
 
 /// Describes the resource that keeps the pods off every offering of the pool, and a change that helps.
 pub(crate) fn room_miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: usize) -> String {
@@ -107,28 +106,23 @@ fn of_node_class(
     most: u64,
 ) -> Option<String> {
     let pool = inputs.supply.pools[at].pool;
-    let class = if pool.is_implicit {
-        "the node class of a NodePool".to_owned()
-    } else {
-        pool.node_class.to_string()
-    };
     if resource.as_str() == ResourceName::EPHEMERAL_STORAGE {
         let most = format::quantity(resource, most);
         return Some(if pool.is_implicit {
             format!(
-                "nodes have at most {most}; write a NodePool whose node class gives them more space, or ask for less"
+                "nodes have at most {most}; give types more in the column `{EPHEMERAL_STORAGE_COLUMN}` of a file of --catalogue, write a NodePool whose node class sets larger disks, or ask for less"
             )
         } else {
             format!(
-                "nodes of {class} have at most {most}; give them more space if it sets their disks, or ask for less"
+                "nodes of {class} have at most {most}; set larger disks there, or, if the class sets no disks, give types more in the column `{EPHEMERAL_STORAGE_COLUMN}` of a file of --catalogue; or ask for less",
+                class = pool.node_class
             )
         });
     }
-    // Extended resources of devices that a node class can attach.
-    let is_device =
-        most == 0 && resource.as_str().contains('/') && !resource.as_str().starts_with("nvidia.com/");
-    is_device.then(|| {
-        format!("no instance type in the catalogue has it, so a node can be bought for it only if {class} or a file of --catalogue adds it to nodes")
+    // A node class adds what its cloud defines, such as network adapters. Nothing adds other devices to the types of a catalogue.
+    (most == 0 && domains::is_foreign(resource.as_str())).then(|| {
+        let class = if pool.is_implicit { "a node class".to_owned() } else { pool.node_class.to_string() };
+        format!("no instance type in the catalogue has it, so a node can be bought for it only if {class} has a setting that adds it")
     })
 }
 
@@ -160,19 +154,23 @@ fn remedy(
             "GPUs are {here} here; `poolwright plan --sharing mig` plans GPUs that are cut into such instances"
         );
     }
+    if let Some(setting) = inputs.supply.catalogue(at).addable(resource.as_str()) {
+        let class = &inputs.supply.pools[at].pool.node_class;
+        return format!("write `{setting}` in {class}, which adds it to nodes of the types that support it");
+    }
     let amounts = || {
         let catalogues = inputs.snapshot.catalogues.values().flatten();
         catalogues.flat_map(|all| all.types().values()).map(|kind| kind.allocatable.get(resource.as_str()))
     };
     let most = amounts().max().unwrap_or(0);
-    if most == 0 && resource.as_str().starts_with(HUGE_PAGES) {
-        return "nodes have huge pages only if their image or boot parameters reserve them, and no instance type in the catalogue promises them; use a node that has them already, or add them to a type with --catalogue".to_owned();
+    if most == 0 && resource.as_str().starts_with(format::HUGE_PAGES) {
+        return "nodes have huge pages only if their image or boot parameters reserve them, and no instance type in the catalogue promises them, so no node can be bought for it; add a node that has them yourself".to_owned();
     }
     if let Some(advice) = of_node_class(inputs, at, resource, most).filter(|_| most < wanted) {
         return advice;
     }
     if most == 0 {
-        return "no instance type in the catalogue has it, so no node can be bought for it".to_owned();
+        return "no instance type in the catalogue has it, so no node can be bought for it; correct its name, or add a node that has it yourself".to_owned();
     }
     if most < wanted {
         let among = if inputs.supply.pools[at].pool.is_implicit {

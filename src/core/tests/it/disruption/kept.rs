@@ -121,6 +121,25 @@ fn the_pod_in_the_way_is_named_with_what_makes_it_stay() {
 }
 
 #[test]
+fn an_unhealthy_node_that_is_replaced_now_is_not_said_to_be_kept_by_a_pod() {
+    let lasts = |seconds: i64| {
+        let mut pool = moving_pool();
+        let (condition, status) = ("Ready".to_owned(), "Unknown".to_owned());
+        let rule = RepairRule { condition, status, after: SignedDuration::from_mins(30) };
+        pool.disruption.repair = vec![rule.clone()];
+        let since = at(NOW - seconds);
+        let sick = NodeCondition { kind: rule.condition, status: rule.status, since, cause: String::new() };
+        let (claim, node) = large("big");
+        let node = Node { ready: false, unhealthy_conditions: vec![sick], ..node };
+        let mut pod = bound(replica("a"), "big");
+        pod.owner = None;
+        kept(&with(cluster_of(pool, vec![(claim, node)], &[("a", "big")]), [pod]))
+    };
+    assert_eq!(lasts(1_800), "it is unhealthy, and repair replaces it now");
+    assert_eq!(lasts(1_799), "pod default/a would not be recreated: it has no controller");
+}
+
+#[test]
 fn an_annotation_that_keeps_a_node_is_named_with_its_object() {
     let of = |kind: &str| format!("the annotation poolwright.dev/do-not-disrupt of its {kind} keeps it");
     assert_eq!(kept(&with_claim(|claim, _| claim.do_not_disrupt = true)), of("NodeClaim"));

@@ -11,7 +11,6 @@ mod volumes;
 
 use poolwright_core::Pod;
 
-use super::Unmodelled;
 use super::attempt::Attempt;
 use super::cluster::{Cluster, Filed, NodeInfo};
 use super::reason::Fits;
@@ -38,18 +37,18 @@ pub(super) enum Start<'a> {
 }
 
 impl<'a> State<'a> {
-    pub fn start(cluster: &'a Cluster, attempt: &'a Attempt<'a>) -> Result<Start<'a>, Unmodelled> {
+    pub fn start(cluster: &'a Cluster, attempt: &'a Attempt<'a>) -> Start<'a> {
         let names = node_affinity::names(attempt);
         if names.as_ref().is_some_and(Vec::is_empty) {
-            return Ok(Start::Never("pod affinity terms conflict".to_owned()));
+            return Start::Never("pod affinity terms conflict".to_owned());
         }
-        let volumes = match volumes::Volumes::new(cluster, attempt.pod)? {
+        let volumes = match volumes::Volumes::new(cluster, attempt.pod) {
             Ok(volumes) => volumes,
-            Err(why) => return Ok(Start::Never(why)),
+            Err(why) => return Start::Never(why),
         };
         let spread = spread::Spread::new(cluster, attempt);
         let company = pod_affinity::Company::new(cluster, attempt.pod);
-        Ok(Start::Look(Box::new(Self { attempt, cluster, spread, company, volumes }), names))
+        Start::Look(Box::new(Self { attempt, cluster, spread, company, volumes }), names)
     }
 
     /// Adds a pod on a node to the counts.

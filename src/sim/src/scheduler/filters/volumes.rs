@@ -1,8 +1,7 @@
-//! `VolumeRestrictions`, `NodeVolumeLimits`, `VolumeBinding` and `VolumeZone`, for bound claims.
+//! `VolumeRestrictions`, `NodeVolumeLimits`, `VolumeBinding` and `VolumeZone`.
 //!
-//! A claim with `WaitForFirstConsumer` is refused, because the scheduler would have to bind it. The model has one list of places
-//! for a volume, which the kube-scheduler splits over two plugins. So a volume in another zone gets the message about node
-//! affinity.
+//! The model has one list of places for a volume, which the kube-scheduler splits over two plugins. So a volume in another zone
+//! gets the message about node affinity. A volume that does not exist yet counts against no limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use std::sync::Arc;
 use poolwright_core::rules::check_volumes;
 use poolwright_core::{ObjectKey, Pod, PodVolume, Volume, VolumeClaim};
 
-use super::super::Unmodelled;
+use super::super::binding::{Supply, Unbound, waits_for_pod};
 use super::super::cluster::{Around, Cluster, NodeInfo, NodeLabels};
 use super::super::reason::{Fits, Reason, Unfit};
 
@@ -21,6 +20,8 @@ const ONE_POD: &str = "ReadWriteOncePod";
 pub(super) struct Volumes<'a> {
     /// The volumes of its claims; `None` for a deleted volume.
     bound: Vec<Option<&'a Volume>>,
+    /// Its claims that are bound where it goes (`WaitForFirstConsumer`).
+    unbound: Vec<Unbound<'a>>,
     /// Claims that only one pod may use at a time.
     single: BTreeSet<ObjectKey>,
     /// The number of uses of these claims by other pods.
@@ -31,36 +32,36 @@ pub(super) struct Volumes<'a> {
 }
 
 impl<'a> Volumes<'a> {
-    /// Collects the volumes of a pod. The inner error is the reason why no node fits the pod.
-    pub fn new(cluster: &'a Cluster, pod: &'a Pod) -> Result<Result<Self, String>, Unmodelled> {
+    /// Collects the volumes of a pod. The error is the reason why no node fits the pod.
+    pub fn new(cluster: &'a Cluster, pod: &'a Pod) -> Result<Self, String> {
         let mut volumes = Self::default();
         let around = &cluster.around;
         let mut immediate = false;
         for used in &pod.volumes {
             let PodVolume::Claim { name, ephemeral } = used else { continue };
             let Some(claim) = claim_of(around, pod, used) else {
-                return Ok(Err(if *ephemeral {
+                return Err(if *ephemeral {
                     format!(
                         "waiting for ephemeral volume controller to create the persistentvolumeclaim \"{name}\""
                     )
                 } else {
                     format!("persistentvolumeclaim \"{name}\" not found")
-                }));
+                });
             };
             if claim.lost {
                 let volume = claim.volume.as_deref().unwrap_or_default();
-                return Ok(Err(format!(
+                return Err(format!(
                     "persistentvolumeclaim \"{name}\" bound to non-existent persistentvolume \"{volume}\""
-                )));
+                ));
             }
             if claim.deleting {
-                return Ok(Err(format!("persistentvolumeclaim \"{name}\" is being deleted")));
+                return Err(format!("persistentvolumeclaim \"{name}\" is being deleted"));
             }
             if *ephemeral && claim.ephemeral_for.as_ref() != Some(&pod.uid) {
-                return Ok(Err(format!(
+                return Err(format!(
                     "PVC {} was not created for pod {} (pod is not owner)",
                     claim.key, pod.key
-                )));
+                ));
             }
             if claim.shape.access_modes.contains(ONE_POD) {
                 volumes.single.insert(claim.key.clone());
@@ -71,17 +72,11 @@ impl<'a> Volumes<'a> {
             } else if claim.volume.is_some() || !waits_for_pod(around, claim) {
                 immediate = true;
             } else {
-                return Err(Unmodelled {
-                    pod: pod.key.clone(),
-                    field: "spec.volumes".to_owned(),
-                    rule: format!(
-                        "PersistentVolumeClaim `{name}`, which is bound where its first pod goes (WaitForFirstConsumer)"
-                    ),
-                });
+                volumes.unbound.push(Unbound::new(around, claim));
             }
         }
         if immediate {
-            return Ok(Err("pod has unbound immediate PersistentVolumeClaims".to_owned()));
+            return Err("pod has unbound immediate PersistentVolumeClaims".to_owned());
         }
         volumes.attached = attached(around, pod).collect();
         if !volumes.single.is_empty() {
@@ -89,7 +84,7 @@ impl<'a> Volumes<'a> {
             volumes.in_use = all.map(|other| volumes.conflicts(&other.pod)).sum();
             volumes.was_in_use = volumes.in_use > 0;
         }
-        Ok(Ok(volumes))
+        Ok(volumes)
     }
 
     fn conflicts(&self, other: &Pod) -> i64 {
@@ -126,6 +121,16 @@ impl<'a> Volumes<'a> {
                 Some(_) => {}
             }
         }
+        let mut taken = BTreeSet::new();
+        for claim in &self.unbound {
+            match claim.on(&labels, &taken) {
+                None => return Err(Unfit::unresolvable(Reason::NoVolume)),
+                Some(Supply::Volume(name)) => {
+                    taken.insert(name);
+                }
+                Some(Supply::Class(_)) => {}
+            }
+        }
         Ok(())
     }
 
@@ -158,11 +163,6 @@ fn key_of(pod: &Pod, volume: &PodVolume) -> Option<ObjectKey> {
 
 fn claim_of<'a>(around: &'a Around, pod: &Pod, volume: &PodVolume) -> Option<&'a Arc<VolumeClaim>> {
     around.volume_claims.get(&key_of(pod, volume)?)
-}
-
-fn waits_for_pod(around: &Around, claim: &VolumeClaim) -> bool {
-    let class = claim.class.as_ref().and_then(|name| around.storage_classes.get(name));
-    class.is_some_and(|class| class.waits_for_pod)
 }
 
 /// Returns driver and handle of each volume attached for a pod.

@@ -1,4 +1,4 @@
-//! Bound volumes.
+//! Volumes that are there, and claims that are bound where their pods go.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use poolwright_core::{
 use poolwright_terms::labels::ZONE;
 
 use super::super::kit::{PodBuilder, cluster, fits, node, only, pod, tried};
-use super::super::{Cluster, MayPreempt, Outcome, Scheduler};
+use super::super::{Cluster, Outcome, Supply};
 
 fn claim(name: &str, change: impl FnOnce(&mut VolumeClaim)) -> VolumeClaim {
     let mut claim = VolumeClaim {
@@ -121,18 +121,86 @@ fn a_claim_that_cannot_be_used_yet_keeps_its_pod_waiting_in_so_many_words() {
     }
 }
 
-#[test]
-fn a_claim_that_the_scheduler_would_have_to_bind_is_refused() {
-    let late = claim("data", |claim| {
+fn late(name: &str) -> VolumeClaim {
+    claim(name, |claim| {
         claim.bound = false;
         claim.volume = None;
         claim.class = Some("late".to_owned());
+    })
+}
+
+/// Returns two nodes in two zones, and two claims of a class that waits for their pods. `change` may change the class and add
+/// volumes.
+fn around(change: impl FnOnce(&mut Snapshot, &mut StorageClass)) -> Cluster {
+    let mut snapshot = Snapshot::default();
+    let mut class = StorageClass {
+        name: "late".to_owned(),
+        provisioner: Some("disk.example".to_owned()),
+        waits_for_pod: true,
+        allowed: None,
+        default_since: None,
+    };
+    for name in ["one", "two"] {
+        let claim = late(name);
+        snapshot.volume_claims.insert(claim.key.clone(), Arc::new(claim));
+    }
+    change(&mut snapshot, &mut class);
+    snapshot.storage_classes.insert("late".to_owned(), Arc::new(class));
+    let mut cluster = cluster([node("n1", "a"), node("n2", "b")], []);
+    cluster.set_around(&snapshot);
+    cluster
+}
+
+fn free_volume(snapshot: &mut Snapshot) {
+    let volume = Volume {
+        name: "free".to_owned(),
+        class: "late".to_owned(),
+        shape: VolumeShape::default(),
+        labels: [].into(),
+        claim: None,
+        available: true,
+        deleting: false,
+        topology: vec![vec![only(ZONE, "b")]],
+        attached: None,
+    };
+    snapshot.volumes.insert("free".to_owned(), Arc::new(volume));
+}
+
+#[test]
+fn a_claim_that_waits_for_its_pod_gets_a_new_volume_where_its_class_allows_one() {
+    let anywhere = around(|_, _| {});
+    assert_eq!(fits(&anywhere, using("p", &["one"])).0, ["n1", "n2"]);
+    let only_b = around(|_, class| class.allowed = Some(vec![only(ZONE, "b")]));
+    let reason = "node(s) didn't find available persistent volumes to bind";
+    assert_eq!(fits(&only_b, using("p", &["one"])), (vec!["n2".to_owned()], reason.to_owned()));
+    let supplies = only_b.supplies(&using("p", &["one"]).build(), "n2");
+    assert_eq!(supplies, [(ObjectKey::new("default", "one"), Supply::Class("late".to_owned()))]);
+}
+
+#[test]
+fn without_a_provisioner_a_claim_gets_a_free_volume_and_two_claims_do_not_get_the_same() {
+    let cluster = around(|snapshot, class| {
+        class.provisioner = None;
+        free_volume(snapshot);
     });
-    let cluster = with([late], []);
-    let made = using("p", &["data"]).build();
-    let refused = Scheduler::default().schedule(&cluster, &made, MayPreempt::LessImportant, &mut |_| 0);
-    assert_eq!(
-        refused.expect_err("it cannot be simulated").to_string(),
-        "pod default/p: spec.volumes: the simulated scheduler does not know PersistentVolumeClaim `data`, which is bound where its first pod goes (WaitForFirstConsumer); simulate the pod without it"
-    );
+    assert_eq!(fits(&cluster, using("p", &["one"])).0, ["n2"]);
+    assert!(fits(&cluster, using("p", &["one", "two"])).0.is_empty());
+    let supplies = cluster.supplies(&using("p", &["one"]).build(), "n2");
+    assert_eq!(supplies, [(ObjectKey::new("default", "one"), Supply::Volume("free".to_owned()))]);
+}
+
+#[test]
+fn a_claim_is_bound_without_a_pod_if_its_class_does_not_wait_or_a_volume_is_kept_for_it() {
+    let waits = around(|snapshot, _| free_volume(snapshot));
+    assert_eq!(waits.supply_at_once(&late("one")), None);
+    let at_once = around(|_, class| class.waits_for_pod = false);
+    assert_eq!(at_once.supply_at_once(&late("one")), Some(Supply::Class("late".to_owned())));
+    let kept = around(|snapshot, _| {
+        free_volume(snapshot);
+        let mut volume = snapshot.volumes["free"].as_ref().clone();
+        volume.claim = Some(ObjectKey::new("default", "one"));
+        snapshot.volumes.insert("free".to_owned(), Arc::new(volume));
+    });
+    assert_eq!(kept.supply_at_once(&late("one")), Some(Supply::Volume("free".to_owned())));
+    assert_eq!(kept.supply_at_once(&late("two")), None);
 }

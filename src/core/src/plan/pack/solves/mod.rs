@@ -89,6 +89,8 @@ pub(crate) struct Packing<'a> {
     pub by_risk: bool,
     /// Whether new nodes are of a pool with rules on spot nodes.
     pub by_spot_rules: bool,
+    /// Whether new nodes are of a pool with `minValues`.
+    pub by_min_values: bool,
     /// The number of tiers that bought nodes.
     pub steps: usize,
     /// The cost of the room whose use costs money.
@@ -273,6 +275,9 @@ impl Run<'_, '_, '_, '_> {
         }
         let mixes = self.inputs.spot_mixes;
         self.outcome.by_spot_rules = self.outcome.new.iter().any(|node| mixes.contains_key(&node.pool));
+        let pools = &self.inputs.supply.pools;
+        self.outcome.by_min_values =
+            self.outcome.new.iter().any(|node| !pools[node.pool].pool.min_values.is_empty());
     }
 
     fn admit_rooms(&mut self) {

@@ -19,9 +19,13 @@ use crate::supply::offerings::Supply;
 
 impl PreferenceChoice<'_> {
     /// Returns a lower bound for the cost of new nodes without preferences; `None` if it is unknown or not needed. It is unknown
-    /// if pods use existing nodes, or if there are commitments.
+    /// if pods use existing nodes, if there are commitments, or if preferences decided between places.
     pub fn floor(&self, inputs: &SolveInputs<'_, '_>, outcome: &Packing<'_>) -> Option<UsdPerHour> {
-        if !self.narrows() || !outcome.on_rooms.is_empty() || !inputs.options.commitments.is_empty() {
+        if !self.narrows()
+            || self.is_wished
+            || !outcome.on_rooms.is_empty()
+            || !inputs.options.commitments.is_empty()
+        {
             return None;
         }
         let mut pods: BTreeMap<(usize, &ResourceList), u64> = BTreeMap::new();

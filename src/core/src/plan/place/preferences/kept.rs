@@ -40,6 +40,8 @@ pub(crate) struct PreferenceChoice<'a> {
     pub(crate) by_pod: BTreeMap<&'a PodKey, usize>,
     pub(crate) sets: Vec<Set>,
     pub(crate) dropped: BTreeMap<(String, WhyRelaxed), BTreeSet<&'a PodKey>>,
+    /// Whether preferences decided between places, so that the requirements of pods include them.
+    pub(crate) is_wished: bool,
 }
 
 /// A list of kept preferences.
@@ -94,6 +96,11 @@ pub(crate) struct Group<'a> {
 impl Group<'_> {
     pub(crate) fn spec(&self) -> &PodSpec {
         &self.pods[0].spec
+    }
+
+    /// Returns whether preferences decided between the places of its pods.
+    pub(crate) fn is_wished(&self, assigned: &Assigned<'_>) -> bool {
+        self.pods.iter().any(|pod| assigned.wished.contains(&pod.key))
     }
 
     /// Returns whether its pods have node requirements.

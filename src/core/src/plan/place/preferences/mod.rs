@@ -17,6 +17,7 @@ pub(crate) use crate::plan::place::preferences::kept::Record;
 
 use crate::plan::place::preferences::kept::{DEARER, Group, KeptPreferences, Set};
 pub(crate) use crate::plan::place::preferences::kept::{PreferenceChoice, PreferenceInputs};
+use crate::plan::place::topology::Assigned;
 use crate::rules::pin::{Signature, signature};
 use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::labels::HOSTNAME;
@@ -82,7 +83,8 @@ pub(crate) fn choose<'a>(inputs: &PreferenceInputs<'_, 'a>) -> PreferenceChoice<
         groups.push(Group { pods, pin, signature, one, kept: Vec::new() });
     }
     let mut estimates = PriceEstimates::new(inputs.supply, Admissions::new(inputs.supply, &specs));
-    about_nodes(&mut chosen, &mut estimates, &mut groups, &taints);
+    chosen.is_wished = groups.iter().any(|group| group.is_wished(assigned));
+    about_nodes(&mut chosen, &mut estimates, &mut groups, (&taints, assigned));
     let places = places::choose(inputs, &mut chosen, &mut estimates, &groups);
     settle(&mut chosen, &groups, places);
     chosen
@@ -158,7 +160,7 @@ fn about_nodes<'a>(
     chosen: &mut PreferenceChoice<'a>,
     estimates: &mut PriceEstimates<'_, 'a>,
     groups: &mut [Group<'a>],
-    taints: &BTreeMap<&Taint, BTreeSet<String>>,
+    (taints, assigned): (&BTreeMap<&Taint, BTreeSet<String>>, &Assigned<'a>),
 ) {
     let preferences: Vec<Vec<(String, Vec<Requirement>)>> =
         groups.iter().map(|group| of_nodes(group.spec(), taints)).collect();
@@ -170,6 +172,7 @@ fn about_nodes<'a>(
         }
     }
     for (group, preferences) in groups.iter_mut().zip(&preferences) {
+        let is_wished = group.is_wished(assigned);
         for (words, wanted) in preferences {
             let crowd = &crowds[wanted];
             let count = group.pods.len() as u64;
@@ -178,7 +181,8 @@ fn about_nodes<'a>(
             let mut all = before.clone();
             all.extend(wanted.iter().cloned());
             match judge(estimates, buyers, (&before, wanted, &all), group.requires()) {
-                Ok(()) if estimates.is_same(buyers.signature, &before, &all) => {}
+                // The places of some pods were chosen for their preferences, so these are kept already.
+                Ok(()) if !is_wished && estimates.is_same(buyers.signature, &before, &all) => {}
                 Ok(()) => {
                     group.kept.push(KeptPreferences {
                         requirements: wanted.clone(),

@@ -1,6 +1,7 @@
 //! The inputs for the choice of places, and the lessons from earlier attempts.
 
 use crate::model::plan::PlannedClaim;
+use crate::model::relaxed::PreferencePolicy;
 use crate::model::{ObjectKey, Operator, PlanOptions, Pod, PodKey, Requirement, Snapshot};
 use crate::plan::groups::IncompleteGang;
 use crate::plan::left_by::LeftBy;
@@ -94,5 +95,7 @@ pub(crate) struct TopologyInputs<'s, 'a> {
     pub open: &'s [PendingPod<'a>],
     pub supply: &'s Supply<'a>,
     pub options: &'s PlanOptions,
+    /// Whether preferences decide among the places that rules leave.
+    pub policy: PreferencePolicy,
     pub lessons: &'s Lessons,
 }

@@ -15,6 +15,7 @@ pub(crate) mod places;
 pub(crate) mod relations;
 pub(crate) mod tally;
 pub(crate) mod uneven;
+pub(crate) mod wishes;
 
 pub(crate) use crate::plan::place::topology::relations::Relations;
 
@@ -33,13 +34,14 @@ use crate::plan::place::topology::place_prices::{PlaceLayout, PlacePrices};
 use crate::plan::place::topology::places::{NONE, Place, Places};
 use crate::plan::place::topology::relations::PodRelations;
 use crate::plan::place::topology::tally::{Refusal, Tally};
+use crate::plan::place::topology::wishes::{PlaceLabels, Wishes};
 use crate::rules;
 use crate::rules::gpus;
 use crate::rules::pin::Pin;
 use crate::supply::offerings::Admissions;
 
-/// The factor that limits which domains are opened for a spread constraint. A domain is not opened if pods cost more than this
-/// many times as much there as in the cheapest domain.
+/// The factor that limits which domains are opened for a spread constraint, and to which places preferences lead. A place is left
+/// out if pods cost more than this many times as much there as in the cheapest one.
 const DEARER: u128 = 2;
 
 /// The chosen places.
@@ -50,6 +52,8 @@ pub(crate) struct Assigned<'a> {
     pub unplaced: BTreeMap<&'a PodKey, String>,
     /// Bundled pods, by their leader.
     pub bundles: BTreeMap<&'a PodKey, Vec<&'a Pod>>,
+    /// Pods whose preferences decided between places.
+    pub wished: BTreeSet<&'a PodKey>,
     nowhere: Pin,
 }
 
@@ -122,6 +126,34 @@ struct Assignment<'s, 'a> {
     /// The spread constraints that include the node of each room.
     seen: Vec<Vec<bool>>,
     bundles: Bundles<'a>,
+    wishes: Wishes<'a>,
+    /// Pods whose preferences decided between places.
+    wished: BTreeSet<&'a PodKey>,
+}
+
+/// A place that a pod may get, with what counts for or against it.
+struct RankedPlace<'u> {
+    /// The number of rules of other pods that it breaks.
+    strain: usize,
+    /// Zero if existing room is there.
+    cost: u128,
+    crowd: u64,
+    cell: usize,
+    /// The preferences that are not met, the strongest first.
+    unmet: &'u [bool],
+}
+
+impl<'u> RankedPlace<'u> {
+    fn without_preferences(&self) -> (usize, u128, u64, usize) {
+        (self.strain, self.cost, self.crowd, self.cell)
+    }
+
+    /// Returns the rank. Preferences do not lead away from existing room, nor to a place that costs more than `most`.
+    fn with_preferences(&self, most: u128) -> (usize, bool, bool, &'u [bool], u128, u64, usize) {
+        let is_new = self.cost > 0;
+        let unmet: &'u [bool] = if is_new { self.unmet } else { &[] };
+        (self.strain, is_new, self.cost > most, unmet, self.cost, self.crowd, self.cell)
+    }
 }
 
 impl<'s, 'a> Assignment<'s, 'a> {
@@ -161,6 +193,8 @@ impl<'s, 'a> Assignment<'s, 'a> {
             admitting: BTreeMap::new(),
             seen,
             bundles: Bundles::default(),
+            wishes: Wishes::new(inputs, pods),
+            wished: BTreeSet::new(),
         };
         assignment.open_values(pods);
         assignment
@@ -249,6 +283,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
             let why = self.why(pod);
             assigned.unplaced.insert(&pod.key, why);
         }
+        assigned.wished = std::mem::take(&mut self.wished);
         for bundle in self.bundles.all.into_iter().filter(|bundle| !bundle.followers.is_empty()) {
             let mut pin = assigned.pin(&bundle.leader.key).clone();
             for pod in &bundle.followers {
@@ -348,8 +383,9 @@ impl<'s, 'a> Assignment<'s, 'a> {
         let signature = self.signatures[&signature(&pod.spec)].0;
         let in_room: BTreeMap<usize, usize> =
             self.rooms_for(pod, signature).map(|room| (self.layouts[keys].of_room[room], room)).collect();
-        let mut best: Option<((usize, u128, u64, usize), usize)> = None;
-        for cell in cells {
+        let unmet = self.unmet(pod, kind, &cells);
+        let mut ranked: Vec<RankedPlace<'_>> = Vec::new();
+        for (cell, unmet) in cells.into_iter().zip(&unmet) {
             let place = &self.layouts[keys].cells[cell];
             let strain = self.tally.strain(relations, kind, place);
             let crowd = self.tally.crowd(relations, kind, place);
@@ -362,12 +398,17 @@ impl<'s, 'a> Assignment<'s, 'a> {
             } else {
                 u128::MAX
             };
-            let rank = (strain, cost, crowd, cell);
-            if best.is_none_or(|(known, _)| rank < known) {
-                best = Some((rank, cell));
-            }
+            ranked.push(RankedPlace { strain, cost, crowd, cell, unmet });
         }
-        let Some((_, cell)) = best else { return ChosenPlace::Refused };
+        let new = ranked.iter().map(|place| place.cost).filter(|cost| *cost > 0);
+        let most = new.min().map_or(0, |least| least.saturating_mul(DEARER));
+        let Some(best) = ranked.iter().min_by_key(|place| place.with_preferences(most)) else {
+            return ChosenPlace::Refused;
+        };
+        let cell = best.cell;
+        if ranked.iter().min_by_key(|place| place.without_preferences()).is_some_and(|one| one.cell != cell) {
+            self.wished.insert(&pod.key);
+        }
         let place = self.layouts[keys].cells[cell].clone();
         for at in kind.spreads.iter().chain(&kind.counted) {
             self.tally.open(*at, place[relations.spreads[*at].key]);
@@ -381,7 +422,34 @@ impl<'s, 'a> Assignment<'s, 'a> {
                 self.bundles.begin(pod, place.clone(), requests, &kind.chosen);
             }
         }
+        if self.wishes.count_pods() {
+            let labels = self.labels(kind, &place);
+            self.wishes.put(pod, &labels);
+        }
         ChosenPlace::Pinned(self.pin(kind, &place))
+    }
+
+    /// Returns, for each of these cells, the preferences of a pod that are not met there.
+    fn unmet(&self, pod: &'a Pod, kind: &'s PodRelations, cells: &[usize]) -> Vec<Vec<bool>> {
+        if !self.wishes.has(pod) {
+            return vec![Vec::new(); cells.len()];
+        }
+        let layout = &self.layouts[kind.keys.as_slice()];
+        let keys: Vec<&str> = kind.keys.iter().map(|key| self.inputs.relations.keys[*key]).collect();
+        let places: Vec<PlaceLabels> =
+            cells.iter().map(|cell| self.labels(kind, &layout.cells[*cell])).collect();
+        self.wishes.unmet(pod, &keys, &places)
+    }
+
+    /// Returns the labels of a place for the keys of a pod's rules. The host name of a new node is unknown.
+    fn labels(&self, kind: &PodRelations, place: &Place) -> PlaceLabels {
+        let keys = kind.keys.iter().copied();
+        let known = keys.filter(|key| place[*key] != NONE && self.inputs.relations.keys[*key] != HOSTNAME);
+        let label = |key: usize| {
+            let value = self.places.values[key][place[key] as usize].clone();
+            (self.inputs.relations.keys[key].to_owned(), value)
+        };
+        known.map(label).collect()
     }
 
     /// Returns whether a place is a new node for pods with rules over these keys.

@@ -1,0 +1,49 @@
+//! Gangs: the pods of one object that start together are played as the pods of a PodGroup.
+
+use std::collections::BTreeMap;
+
+use poolwright_core::PodGroup;
+use serde_json::{Value, json};
+
+use crate::replay::work::Names;
+
+/// The `apiVersion` of the PodGroups that the simulated scheduler knows.
+const API_VERSION: &str = "scheduling.k8s.io/v1alpha2";
+
+/// Returns whether an object is a PodGroup of the kube-scheduler. Other schedulers have kinds of the same name.
+pub(super) fn is_pod_group(object: &Value) -> bool {
+    object["kind"] == "PodGroup" && object["apiVersion"] == API_VERSION
+}
+
+/// The PodGroups of gangs.
+#[derive(Default)]
+pub(super) struct Gangs {
+    /// The name of each PodGroup, by namespace and name of its gang. A PodGroup of the files keeps its name.
+    pub groups: BTreeMap<(String, String), String>,
+    /// The objects that the files do not have.
+    pub objects: Vec<Value>,
+}
+
+impl Gangs {
+    /// Makes the PodGroups of gangs, with a note for each.
+    pub fn of(groups: &[PodGroup], notes: &mut Vec<String>) -> Self {
+        let (mut gangs, mut names) = (Self::default(), Names::default());
+        for group in groups {
+            let key = (group.key.namespace.clone(), group.key.name.clone());
+            let Some(gang) = &group.stands_for else {
+                gangs.groups.insert(key, group.key.name.clone());
+                continue;
+            };
+            let (namespace, name) = (&group.key.namespace, names.take(&group.key.namespace, gang));
+            let least = group.min_count.unwrap_or(1);
+            notes.push(format!(
+                "{gang}: its pods start together, at least {least} of them or none, like those of a PodGroup (`{name}` in messages)"
+            ));
+            let policy = json!({"gang": {"minCount": least}});
+            gangs.objects.push(json!({"apiVersion": API_VERSION, "kind": "PodGroup",
+                "metadata": {"name": name, "namespace": namespace}, "spec": {"schedulingPolicy": policy}}));
+            gangs.groups.insert(key, name);
+        }
+        gangs
+    }
+}

@@ -1,0 +1,78 @@
+//! What an API server refuses of the names of new objects.
+
+use poolwright_api::FieldProblem;
+use serde_json::Value;
+
+use super::objects::{Object, group, meta};
+use super::refusals::Problems;
+
+/// Returns the items of a list; none if it is no list.
+pub(super) fn items(list: &Value) -> &[Value] {
+    list.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// What a name must be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum NameRule {
+    /// A DNS subdomain (RFC 1123).
+    Subdomain,
+    /// A DNS label (RFC 1123).
+    Label,
+}
+
+impl NameRule {
+    /// Returns the problem of a name at a path that is not of this form.
+    pub fn broken_by(self, path: &str, name: &str) -> Option<FieldProblem> {
+        let (most, next) = match self {
+            Self::Subdomain => (
+                253,
+                "write lower-case letters, digits, `-` and `.`, with a letter or digit at both ends and beside each `.`",
+            ),
+            Self::Label => {
+                (63, "write lower-case letters, digits and `-`, with a letter or digit at both ends")
+            }
+        };
+        let is_right = match self {
+            Self::Subdomain => name.split('.').all(is_part),
+            Self::Label => is_part(name),
+        };
+        if !is_right {
+            return Some(FieldProblem::new(path, format!("an API server refuses the name `{name}`"), next));
+        }
+        (name.len() > most).then(|| {
+            let cause = format!("the name has {} characters, and {most} are the most", name.len());
+            FieldProblem::new(path, cause, "shorten it")
+        })
+    }
+}
+
+/// Returns whether a text is a part of a domain.
+fn is_part(text: &str) -> bool {
+    let is_end = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = text.as_bytes();
+    bytes.first().is_some_and(is_end)
+        && bytes.last().is_some_and(is_end)
+        && bytes.iter().all(|byte| is_end(byte) || *byte == b'-')
+}
+
+impl Object {
+    /// Returns what an API server refuses of the name and the namespace.
+    pub(super) fn misnamed(&self) -> Problems {
+        let rule = match (group(&self.api_version), self.kind.as_str()) {
+            // These names are only parts of a path.
+            ("rbac.authorization.k8s.io", _) | ("networking.k8s.io", "IPAddress") => return Vec::new(),
+            ("", "Namespace" | "Service") => NameRule::Label,
+            _ => NameRule::Subdomain,
+        };
+        let own = match meta(&self.value, "name") {
+            Some(name) => rule.broken_by("metadata.name", name),
+            // The API server adds letters and digits to the beginning.
+            None => meta(&self.value, "generateName")
+                .filter(|begin| rule.broken_by("", &format!("{begin}a")).is_some())
+                .and_then(|begin| rule.broken_by("metadata.generateName", begin)),
+        };
+        let namespace = meta(&self.value, "namespace");
+        let namespace = namespace.and_then(|name| NameRule::Label.broken_by("metadata.namespace", name));
+        own.into_iter().chain(namespace).collect()
+    }
+}

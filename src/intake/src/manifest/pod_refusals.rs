@@ -1,0 +1,262 @@
+//! What an API server refuses of the specs of new pods (`ValidatePodSpec` in Kubernetes). What has a wrong type is told where the
+//! pod is read.
+
+use poolwright_api::{FieldProblem, key_segment, meant};
+use serde_json::Value;
+
+use super::names::{NameRule, items};
+use super::refusals::Problems;
+use super::spreads;
+
+/// The fields of rules about nodes and about other pods.
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+/// The operators of expressions about labels of pods and namespaces.
+const OF_LABELS: [&str; 4] = ["In", "NotIn", "Exists", "DoesNotExist"];
+
+/// The operators of expressions about labels of nodes.
+const OF_NODES: [&str; 6] = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"];
+
+/// The fields of a pod's spec that have one of a few values.
+const OF_POD: [(&str, &[&str]); 3] = [
+    ("restartPolicy", &["Always", "OnFailure", "Never"]),
+    ("preemptionPolicy", &["PreemptLowerPriority", "Never"]),
+    ("dnsPolicy", &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"]),
+];
+
+/// Those of a container.
+const OF_CONTAINER: [(&str, &[&str]); 2] = [
+    ("imagePullPolicy", &["Always", "IfNotPresent", "Never"]),
+    ("restartPolicy", &["Always", "OnFailure", "Never"]),
+];
+
+/// Adds what is wrong with all pod specs below a path.
+pub(super) fn check(path: &str, value: &Value, into: &mut Problems) {
+    match value {
+        Value::Object(fields) => {
+            if value["containers"].is_array() {
+                pod(path, value, into);
+                return;
+            }
+            for (key, inner) in fields {
+                check(&format!("{path}{}", key_segment(key)), inner, into);
+            }
+        }
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                check(&format!("{path}[{at}]"), item, into);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn pod(path: &str, spec: &Value, into: &mut Problems) {
+    for (field, known) in OF_POD {
+        one_of(&format!("{path}.{field}"), &spec[field], known, into);
+    }
+    one_of(&format!("{path}.os.name"), &spec["os"]["name"], &["linux", "windows"], into);
+    containers(path, spec, into);
+    volumes(&format!("{path}.volumes"), items(&spec["volumes"]), into);
+    affinity(&format!("{path}.affinity"), &spec["affinity"], into);
+    for (at, toleration) in items(&spec["tolerations"]).iter().enumerate() {
+        tolerates(&format!("{path}.tolerations[{at}]"), toleration, into);
+    }
+    let constraints = items(&spec[spreads::FIELD]);
+    let path = format!("{path}.{}", spreads::FIELD);
+    spreads::of_pod(&path, constraints, into);
+    for (at, constraint) in constraints.iter().enumerate() {
+        selector(&format!("{path}[{at}].labelSelector"), &constraint["labelSelector"], into);
+    }
+}
+
+/// Adds a problem if a text is none of a few names. A field without a value has its default.
+pub(super) fn one_of(path: &str, value: &Value, known: &[&'static str], into: &mut Problems) {
+    let Some(text) = value.as_str().filter(|text| !text.is_empty()) else { return };
+    if known.contains(&text) {
+        return;
+    }
+    let alike = known.iter().copied().find(|name| name.eq_ignore_ascii_case(text));
+    let next = match alike.or_else(|| meant(text, known.iter().copied())) {
+        Some(name) => format!("write `{name}`"),
+        None => format!("write one of {}", known.join(", ")),
+    };
+    into.push(FieldProblem::new(path, format!("`{text}` does not exist"), next));
+}
+
+fn is_missing(value: &Value) -> bool {
+    value.is_null() || *value == ""
+}
+
+/// Adds a problem if a field has no value. Returns whether it has one.
+fn required(path: &str, value: &Value, next: &str, into: &mut Problems) -> bool {
+    if is_missing(value) {
+        into.push(FieldProblem::new(path, "missing", next));
+    }
+    !is_missing(value)
+}
+
+/// Checks a name that other parts of a pod use, such as that of a container. `seen` are those before it.
+fn own_name<'a>(path: &str, name: &'a Value, what: &str, seen: &mut Vec<&'a str>, into: &mut Problems) {
+    let path = format!("{path}.name");
+    if !required(&path, name, "add it", into) {
+        return;
+    }
+    let Some(name) = name.as_str() else { return };
+    into.extend(NameRule::Label.broken_by(&path, name));
+    if seen.contains(&name) {
+        into.push(FieldProblem::new(
+            path,
+            format!("another {what} has the name `{name}`"),
+            "rename one of them",
+        ));
+    }
+    seen.push(name);
+}
+
+/// Checks the containers. Init containers and the others share their names.
+fn containers(path: &str, spec: &Value, into: &mut Problems) {
+    let mut seen = Vec::new();
+    for list in ["initContainers", "containers"] {
+        for (at, container) in items(&spec[list]).iter().enumerate() {
+            let path = format!("{path}.{list}[{at}]");
+            own_name(&path, &container["name"], "container", &mut seen, into);
+            for (field, known) in OF_CONTAINER {
+                one_of(&format!("{path}.{field}"), &container[field], known, into);
+            }
+        }
+    }
+}
+
+fn volumes(path: &str, volumes: &[Value], into: &mut Problems) {
+    let mut seen = Vec::new();
+    for (at, volume) in volumes.iter().enumerate() {
+        let path = format!("{path}[{at}]");
+        own_name(&path, &volume["name"], "volume", &mut seen, into);
+        // A volume without a source is an emptyDir.
+        let sources = volume.as_object().into_iter().flatten();
+        let sources = sources.filter(|(field, value)| *field != "name" && !value.is_null());
+        let sources: Vec<&str> = sources.map(|(field, _)| field.as_str()).collect();
+        if sources.len() > 1 {
+            let cause = format!("a volume has one source, and this has {}", sources.join(" and "));
+            into.push(FieldProblem::new(path.as_str(), cause, "keep one of them"));
+        }
+        let claim = &volume["persistentVolumeClaim"];
+        if claim.is_object() {
+            let path = format!("{path}.persistentVolumeClaim.claimName");
+            required(&path, &claim["claimName"], "add the name of the claim", into);
+        }
+    }
+}
+
+fn affinity(path: &str, affinity: &Value, into: &mut Problems) {
+    let nodes = &affinity["nodeAffinity"];
+    if nodes[REQUIRED].is_object() {
+        let path = format!("{path}.nodeAffinity.{REQUIRED}.nodeSelectorTerms");
+        let terms = items(&nodes[REQUIRED]["nodeSelectorTerms"]);
+        if terms.is_empty() {
+            into.push(FieldProblem::new(path.as_str(), "missing", "add a term, or remove the rule"));
+        }
+        for (at, term) in terms.iter().enumerate() {
+            node_term(&format!("{path}[{at}]"), term, into);
+        }
+    }
+    for (at, preferred) in items(&nodes[PREFERRED]).iter().enumerate() {
+        let path = format!("{path}.nodeAffinity.{PREFERRED}[{at}]");
+        weight(&path, preferred, into);
+        node_term(&format!("{path}.preference"), &preferred["preference"], into);
+    }
+    for field in ["podAffinity", "podAntiAffinity"] {
+        for (at, term) in items(&affinity[field][REQUIRED]).iter().enumerate() {
+            pod_term(&format!("{path}.{field}.{REQUIRED}[{at}]"), term, into);
+        }
+        for (at, preferred) in items(&affinity[field][PREFERRED]).iter().enumerate() {
+            let path = format!("{path}.{field}.{PREFERRED}[{at}]");
+            weight(&path, preferred, into);
+            pod_term(&format!("{path}.podAffinityTerm"), &preferred["podAffinityTerm"], into);
+        }
+    }
+}
+
+fn weight(path: &str, preferred: &Value, into: &mut Problems) {
+    let weight = preferred["weight"].as_i64().unwrap_or_default();
+    if preferred["weight"].is_null() || (preferred["weight"].is_i64() && !(1..=100).contains(&weight)) {
+        let cause = format!("`{weight}` is not from 1 to 100");
+        into.push(FieldProblem::new(format!("{path}.weight"), cause, "write such a number"));
+    }
+}
+
+fn node_term(path: &str, term: &Value, into: &mut Problems) {
+    expressions(&format!("{path}.matchExpressions"), &term["matchExpressions"], &OF_NODES, into);
+    for (at, field) in items(&term["matchFields"]).iter().enumerate() {
+        let path = format!("{path}.matchFields[{at}]");
+        one_of(&format!("{path}.key"), &field["key"], &["metadata.name"], into);
+        one_of(&format!("{path}.operator"), &field["operator"], &["In", "NotIn"], into);
+        if items(&field["values"]).len() != 1 {
+            let cause = "a rule about the name of a node takes one value";
+            into.push(FieldProblem::new(format!("{path}.values"), cause, "write one"));
+        }
+    }
+}
+
+fn pod_term(path: &str, term: &Value, into: &mut Problems) {
+    let next = "add it, such as kubernetes.io/hostname";
+    required(&format!("{path}.topologyKey"), &term["topologyKey"], next, into);
+    for field in ["labelSelector", "namespaceSelector"] {
+        selector(&format!("{path}.{field}"), &term[field], into);
+    }
+}
+
+/// Checks a selector of labels.
+pub(super) fn selector(path: &str, selector: &Value, into: &mut Problems) {
+    expressions(&format!("{path}.matchExpressions"), &selector["matchExpressions"], &OF_LABELS, into);
+}
+
+fn expressions(path: &str, list: &Value, operators: &[&'static str], into: &mut Problems) {
+    for (at, expression) in items(list).iter().enumerate() {
+        let path = format!("{path}[{at}]");
+        required(&format!("{path}.key"), &expression["key"], "add the key of a label", into);
+        let place = format!("{path}.operator");
+        required(&place, &expression["operator"], "add it, such as In", into);
+        one_of(&place, &expression["operator"], operators, into);
+        let operator = expression["operator"].as_str().filter(|operator| operators.contains(operator));
+        let values = items(&expression["values"]);
+        let wrong = match operator.unwrap_or_default() {
+            "In" | "NotIn" if values.is_empty() => ("needs at least one value", "add one"),
+            "Exists" | "DoesNotExist" if !values.is_empty() => ("takes no values", "remove them"),
+            "Gt" | "Lt" if !is_number(values) => ("takes one whole number", "write one, in quotes"),
+            _ => continue,
+        };
+        let cause = format!("`{}` {}", operator.unwrap_or_default(), wrong.0);
+        into.push(FieldProblem::new(format!("{path}.values"), cause, wrong.1));
+    }
+}
+
+/// Returns whether values are one whole number.
+fn is_number(values: &[Value]) -> bool {
+    matches!(values, [Value::String(text)] if text.parse::<i64>().is_ok())
+}
+
+fn tolerates(path: &str, toleration: &Value, into: &mut Problems) {
+    let operator = toleration["operator"].as_str().unwrap_or_default();
+    // Clusters with a feature gate compare numbers, which is not modelled.
+    if !["Gt", "Lt"].contains(&operator) {
+        one_of(&format!("{path}.operator"), &toleration["operator"], &["Equal", "Exists"], into);
+    }
+    let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+    one_of(&format!("{path}.effect"), &toleration["effect"], &effects, into);
+    let mut refuse = |field: &str, cause: &str, next: &str| {
+        into.push(FieldProblem::new(format!("{path}.{field}"), cause, next));
+    };
+    if operator == "Exists" && !is_missing(&toleration["value"]) {
+        refuse("value", "`Exists` takes no value", "remove it, or write `operator: Equal`");
+    }
+    if is_missing(&toleration["key"]) && operator != "Exists" {
+        refuse("key", "only `Exists` needs no key", "add the key, or write `operator: Exists`");
+    }
+    if !toleration["tolerationSeconds"].is_null() && toleration["effect"] != "NoExecute" {
+        let cause = "an API server refuses it without the effect NoExecute";
+        refuse("tolerationSeconds", cause, "write `effect: NoExecute`, or remove it");
+    }
+}
