@@ -105,7 +105,7 @@ fn a_name_means_the_instance_of_the_gpus_that_the_pool_may_buy() {
     for kind in ["p4d", "p4de"] {
         let plan = plan_of(kind, "1g.10gb");
         assert_eq!(bought(&plan), [format!("{kind}: one")]);
-        let [PlannedGpu::Mig(instances)] = &plan.claims[0].gpus[..] else {
+        let [PlannedGpu::Mig(instances), ..] = &plan.claims[0].gpus[..] else {
             panic!("{:?}", plan.claims[0].gpus)
         };
         assert_eq!(instances[0].name, "1g.10gb");
