@@ -1,7 +1,7 @@
 //! The exit codes of all commands, and the errors that lead to them.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use poolwright_controller::causes;
@@ -80,7 +80,7 @@ pub fn code(result: Result<ExitStatus, Failure>) -> ExitCode {
         Ok(ExitStatus::RuleBroken) => ExitCode::from(4),
         Ok(ExitStatus::SomethingWrong) => ExitCode::from(5),
         Err(Failure::BadInput(message)) => {
-            eprintln!("error: {}", printable(&message));
+            tell(&message);
             ExitCode::from(2)
         }
         Err(Failure::Other(error)) => {
@@ -89,10 +89,15 @@ pub fn code(result: Result<ExitStatus, Failure>) -> ExitCode {
                 Some(next) => format!("{}; {next}", told.trim_end_matches('.')),
                 None => told,
             };
-            eprintln!("error: {}", printable(&told));
+            tell(&told);
             ExitCode::FAILURE
         }
     }
+}
+
+/// Prints an error. Nobody may read standard error any more, and then there is nothing to do.
+fn tell(error: &str) {
+    let _ = writeln!(io::stderr(), "error: {}", printable(error));
 }
 
 #[cfg(test)]

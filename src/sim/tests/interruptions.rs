@@ -17,8 +17,6 @@ use tokio::time::sleep;
 
 /// The number of nodes.
 const NODES: usize = 500;
-/// As many nodes may still be starting when the messages come.
-const SLACK: usize = 5;
 /// One message in this many is about an instance that nobody knows.
 const FOREIGN: usize = 20;
 
@@ -109,8 +107,7 @@ async fn start(seen: &Arc<Mutex<Seen>>) -> Sandbox {
     for object in [class, pool] {
         sandbox.create(&object).expect("the API server accepts it");
     }
-    wait_until("all nodes are open", Duration::from_mins(15), || lock(seen).open.len() >= NODES - SLACK)
-        .await;
+    wait_until("all nodes are open", Duration::from_mins(15), || lock(seen).open.len() == NODES).await;
     // Longer than the interval of listings: the controller knows then that the cloud has no other instance of this cluster.
     sleep(Duration::from_mins(1)).await;
     sandbox

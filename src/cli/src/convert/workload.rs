@@ -95,10 +95,14 @@ fn pod(spec: &mut Map<String, Value>, path: &str, report: &mut Report) {
     let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
     if !moved.is_empty() {
         let affinity = object_in(spec, "affinity");
-        let terms = object_in(object_in(affinity, "nodeAffinity"), required)
-            .entry("nodeSelectorTerms")
-            .or_insert_with(|| json!([{}]));
+        let of_node = object_in(object_in(affinity, "nodeAffinity"), required);
+        let is_written = of_node.contains_key("nodeSelectorTerms");
+        let terms = of_node.entry("nodeSelectorTerms").or_insert_with(|| json!([{}]));
         for term in terms.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+            // Kubernetes matches no node with an empty term, so it must stay empty.
+            if is_written && term.values().all(is_empty) {
+                continue;
+            }
             let all = term.entry("matchExpressions").or_insert_with(|| json!([]));
             if let Some(all) = all.as_array_mut() {
                 all.extend(moved.iter().cloned());

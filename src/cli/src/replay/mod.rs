@@ -156,8 +156,9 @@ fn interrupted(history: &History) -> Option<String> {
     let nodes = history.machines.iter().filter(is_spot).count();
     let taken = history.machines.iter().filter(is_spot).filter(|machine| machine.interrupted).count();
     (nodes > 0).then(|| {
+        let again = if taken > 0 { ", and the lower limit counts the work that was done again" } else { "" };
         format!(
-            "the cloud took back {taken} of {nodes} spot nodes, by chance at their interruption rates; the baselines play no interruptions"
+            "the cloud took back {taken} of {nodes} spot nodes, by chance at their interruption rates; the baselines play no interruptions{again}"
         )
     })
 }

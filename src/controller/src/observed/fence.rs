@@ -1,4 +1,4 @@
-//! The fence: keeps a late watch from undoing our own writes in the index.
+//! The fence: keeps a late watch from undoing our own writes in the index, and a late response from undoing what a watch has shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,6 +14,8 @@ pub struct Fence {
     written: BTreeMap<String, u64>,
     /// Objects that the API server says are deleted, until a watch has shown that.
     buried: BTreeSet<String>,
+    /// The newest version that a watch has shown, by kind. A watch shows all changes of its kind in order.
+    shown: BTreeMap<&'static str, u64>,
 }
 
 fn number(version: Option<&str>) -> Option<u64> {
@@ -41,6 +43,25 @@ impl Fence {
         }
         self.written.remove(uid);
         false
+    }
+
+    /// Registers that the watch of a kind has shown this version of an object.
+    pub fn shows(&mut self, kind: &'static str, version: Option<&str>) {
+        if let Some(version) = number(version) {
+            let known = self.shown.entry(kind).or_default();
+            *known = version.max(*known);
+        }
+    }
+
+    /// Registers that the watch of a kind starts again, perhaps on an API server that was restored from a backup.
+    pub fn starts_again(&mut self, kind: &str) {
+        self.shown.remove(kind);
+    }
+
+    /// Returns whether the watch of a kind has already shown this version of an object, or a later change. A response with it brings
+    /// nothing new, and may be older than what is known of the object.
+    pub fn has_shown(&self, kind: &str, version: Option<&str>) -> bool {
+        number(version).zip(self.shown.get(kind)).is_some_and(|(version, shown)| version <= *shown)
     }
 
     /// Registers that the API server says an object is deleted. A late watch may still show it, but nothing may be planned for
@@ -89,6 +110,20 @@ mod tests {
         assert!(fence.is_late("a", Some("x")));
         fence.gone("a");
         assert!(!fence.is_buried("a"), "forgotten: the watch has caught up");
+    }
+
+    #[test]
+    fn a_response_is_known_once_the_watch_of_its_kind_has_shown_it_or_a_later_change() {
+        let mut fence = Fence::default();
+        fence.shows("Node", Some("120"));
+        fence.shows("Node", Some("110"));
+        assert!(fence.has_shown("Node", Some("110")));
+        assert!(fence.has_shown("Node", Some("120")));
+        assert!(!fence.has_shown("Node", Some("121")));
+        assert!(!fence.has_shown("Node", Some("x")));
+        assert!(!fence.has_shown("Pod", Some("110")), "another kind has its own watch");
+        fence.starts_again("Node");
+        assert!(!fence.has_shown("Node", Some("110")));
     }
 
     #[test]

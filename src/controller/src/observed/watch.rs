@@ -170,6 +170,7 @@ impl<K: Kind> Intake<K> {
         let is_change = matches!(event, watcher::Event::Apply(_) | watcher::Event::Delete(_));
         match event {
             watcher::Event::Apply(object) => {
+                self.shows(&object);
                 if let Some(model) = self.read(&object) {
                     let (uid, version) = (object.uid().unwrap_or_default(), object.resource_version());
                     world.change(|state| {
@@ -184,6 +185,7 @@ impl<K: Kind> Intake<K> {
                 }
             }
             watcher::Event::Delete(object) => {
+                self.shows(&object);
                 let (namespace, name) = (object.namespace(), object.name_any());
                 let key = (namespace.clone().unwrap_or_default(), name.clone());
                 self.malformed.remove(&key);
@@ -198,7 +200,13 @@ impl<K: Kind> Intake<K> {
                     K::delete(state, Key { namespace: namespace.as_deref(), name: &name, gone })
                 });
             }
-            watcher::Event::Init => self.listing.clear(),
+            watcher::Event::Init => {
+                self.listing.clear();
+                world.change(|state| {
+                    state.fence.starts_again(K::NAME);
+                    Change::None
+                });
+            }
             watcher::Event::InitApply(object) => {
                 let uid = object.uid().unwrap_or_default();
                 if world.is_buried(&uid) {
@@ -235,6 +243,13 @@ impl<K: Kind> Intake<K> {
             let took = self.observers.clock.monotonic().saturating_sub(arrived);
             self.observers.metrics.index_duration.observe(took.as_secs_f64());
         }
+    }
+
+    fn shows(&self, object: &DeserializeGuard<K::Object>) {
+        self.observers.world.change(|state| {
+            state.fence.shows(K::NAME, object.meta().resource_version.as_deref());
+            Change::None
+        });
     }
 
     fn read(&mut self, object: &DeserializeGuard<K::Object>) -> Option<K::Model> {

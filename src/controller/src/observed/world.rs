@@ -63,6 +63,11 @@ impl State {
     }
 }
 
+/// Returns whether a watch has shown what this response says, or a later change.
+fn is_known<K: Resource<DynamicType = ()>>(fence: &Fence, object: &K) -> bool {
+    fence.has_shown(&K::kind(&()), object.meta().resource_version.as_deref())
+}
+
 impl World {
     /// Creates an empty world.
     pub fn new(window: BatchWindow, setbacks: Setbacks, clock: SharedClock) -> Arc<Self> {
@@ -161,7 +166,9 @@ impl World {
     pub fn claim_seen(&self, object: &NodeClaim) {
         let Ok(claim) = poolwright_intake::node_claim(object) else { return };
         self.change(|state| {
-            if state.index.view().claims.get(&claim.name).is_none_or(|known| known.uid != claim.uid) {
+            let is_other =
+                state.index.view().claims.get(&claim.name).is_none_or(|known| known.uid != claim.uid);
+            if is_other || is_known(&state.fence, object) {
                 return Change::None;
             }
             state.fence.wrote(&claim.uid.0, object.metadata.resource_version.as_deref());
@@ -192,7 +199,7 @@ impl World {
         let Ok(node) = poolwright_intake::node(object) else { return };
         let meta = object.meta();
         self.change(|state| {
-            if !state.index.view().nodes.contains_key(&node.name) {
+            if !state.index.view().nodes.contains_key(&node.name) || is_known(&state.fence, object) {
                 return Change::None;
             }
             state.fence.wrote(meta.uid.as_deref().unwrap_or_default(), meta.resource_version.as_deref());
@@ -205,7 +212,8 @@ impl World {
     pub fn pod_seen(&self, object: &k8s::Pod) {
         let Ok(pod) = poolwright_intake::pod(object) else { return };
         self.change(|state| {
-            if state.index.view().pods.get(&pod.key).is_none_or(|known| known.uid != pod.uid) {
+            let is_other = state.index.view().pods.get(&pod.key).is_none_or(|known| known.uid != pod.uid);
+            if is_other || is_known(&state.fence, object) {
                 return Change::None;
             }
             state.fence.wrote(&pod.uid.0, object.metadata.resource_version.as_deref());

@@ -178,6 +178,19 @@ fn pods_for_all_nodes_of_karpenter_stay_off_other_nodes() {
 }
 
 #[test]
+fn an_empty_term_still_matches_no_node_when_a_selector_becomes_an_affinity() {
+    let (pod, _) = pod(json!({
+        "nodeSelector": {"karpenter.k8s.aws/instance-category": "g"},
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+            {}, {"matchExpressions": [{"key": "team", "operator": "In", "values": ["ml"]}]}]}}}
+    }));
+    let required = &pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+    let terms = &required["nodeSelectorTerms"];
+    assert_eq!(terms[0], json!({}));
+    assert_eq!(terms[1]["matchExpressions"].as_array().map(Vec::len), Some(2), "{terms}");
+}
+
+#[test]
 fn a_selector_by_memory_becomes_the_names_of_the_types_that_have_it() {
     let (selecting, notes) = pod(json!({"nodeSelector": {"karpenter.k8s.aws/instance-memory": "65536"}}));
     let expression = &required(&selecting)[0];
