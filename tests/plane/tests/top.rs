@@ -77,7 +77,7 @@ async fn top_shows_a_node_while_it_starts_and_ends() {
 
     let text = top(plane, &[]).unwrap();
     assert!(!text.contains('\u{1b}'), "{text}");
-    for part in ["Cluster     plane, read at ", " leads, renewed ", "1 unschedulable", "3 nodes, $40/h"] {
+    for part in ["Cluster     plane, read at ", " leads, renewed ", "1 unschedulable", "3 nodes, $40.00/h"] {
         assert!(text.contains(part), "{part}:\n{text}");
     }
     let line = text.lines().find(|line| line.starts_with(&claim)).expect("a line for the node");
