@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{NamespaceLabels, Pod, PodAffinityTerm, TopologySpreadConstraint};
+use crate::model::{NamespaceLabels, Pod, PodAffinityTerm, PodPhase, Snapshot, TopologySpreadConstraint};
 use crate::rules;
 use crate::rules::identity::Identity;
+use crate::supply::rooms::Rooms;
 
 /// The pods that a preference selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,6 +82,21 @@ impl<'a> Neighbours<'a> {
             if let Some(value) = label(about.key()) {
                 *places.entry(value).or_default() += 1;
             }
+        }
+    }
+
+    /// Adds the pods with known places: those that run, and those that are settled in a room.
+    pub fn put_known(&mut self, snapshot: &'a Snapshot, rooms: &Rooms<'_>, settled: &[(usize, &'a Pod)]) {
+        for pod in snapshot.pods.values().filter(|pod| pod.deleting_since.is_none()) {
+            if let PodPhase::Bound { node } = &pod.phase
+                && let Some(node) = snapshot.nodes.get(node)
+            {
+                self.put(pod, |key| node.labels.get(key).cloned());
+            }
+        }
+        for (room, pod) in settled {
+            let labels = &rooms.all[*room].labels;
+            self.put(pod, |key| labels.get(key).cloned());
         }
     }
 

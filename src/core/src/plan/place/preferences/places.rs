@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::relaxed::WhyRelaxed;
-use crate::model::{Operator, Pod, PodKey, PodPhase, PodSpec, Requirement};
+use crate::model::{Operator, Pod, PodKey, PodSpec, Requirement};
 use crate::plan::place::preferences::estimates::{Buyers, PriceEstimates};
 use crate::plan::place::preferences::kept::{
     DEARER, Group, KeptPreferences, PreferenceChoice, PreferenceInputs,
@@ -105,17 +105,7 @@ pub(crate) fn choose<'a>(
 
 /// Counts the pods with known places.
 fn populate<'a>(inputs: &PreferenceInputs<'_, 'a>, groups: &[Group<'a>], neighbours: &mut Neighbours<'a>) {
-    for pod in inputs.snapshot.pods.values().filter(|pod| pod.deleting_since.is_none()) {
-        if let PodPhase::Bound { node } = &pod.phase
-            && let Some(node) = inputs.snapshot.nodes.get(node)
-        {
-            neighbours.put(pod, |key| node.labels.get(key).cloned());
-        }
-    }
-    for (room, pod) in inputs.settled {
-        let labels = &inputs.rooms.all[*room].labels;
-        neighbours.put(pod, |key| labels.get(key).cloned());
-    }
+    neighbours.put_known(inputs.snapshot, inputs.rooms, inputs.settled);
     let mut kept: BTreeMap<&PodKey, Vec<Requirement>> = BTreeMap::new();
     for group in groups.iter().filter(|group| !group.kept.is_empty()) {
         kept.extend(group.pods.iter().map(|pod| (&pod.key, group.wanted())));

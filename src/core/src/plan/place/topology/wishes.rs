@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::relaxed::PreferencePolicy;
-use crate::model::{NodeSelectorTerm, Pod, PodPhase, Requirement, Weighted};
+use crate::model::{NodeSelectorTerm, Pod, Requirement, Weighted};
 use crate::plan::place::preferences::neighbours::{About, Neighbours};
 use crate::plan::place::topology::inputs::TopologyInputs;
 use crate::rules;
@@ -70,17 +70,7 @@ impl<'a> Wishes<'a> {
         let are_about_pods = !wanted.is_empty();
         let mut neighbours = Neighbours::new(&inputs.snapshot.namespaces, wanted);
         if are_about_pods {
-            for pod in inputs.snapshot.pods.values().filter(|pod| pod.deleting_since.is_none()) {
-                if let PodPhase::Bound { node } = &pod.phase
-                    && let Some(node) = inputs.snapshot.nodes.get(node)
-                {
-                    neighbours.put(pod, |key| node.labels.get(key).cloned());
-                }
-            }
-            for (room, pod) in inputs.settled {
-                let labels = &inputs.rooms.all[*room].labels;
-                neighbours.put(pod, |key| labels.get(key).cloned());
-            }
+            neighbours.put_known(inputs.snapshot, inputs.rooms, inputs.settled);
         }
         Self { neighbours, are_about_pods, policy }
     }
