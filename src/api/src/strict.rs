@@ -345,6 +345,21 @@ fn nearest(name: &str, known: &[&'static str]) -> Option<&'static str> {
         .filter(|(_, similarity)| *similarity >= SIMILAR)
         .max_by(|a, b| a.1.total_cmp(&b.1))
         .map(|(candidate, _)| candidate)
+        .or_else(|| abbreviated(name, known))
+}
+
+/// Returns the only known name that a name abbreviates, such as `count` for `cnt`: it leaves out less than half of the letters, and
+/// not the first one.
+fn abbreviated(name: &str, known: &[&'static str]) -> Option<&'static str> {
+    let is_short_for = |candidate: &&&'static str| {
+        let mut letters = candidate.chars();
+        name.len() > 2
+            && 2 * name.len() > candidate.len()
+            && candidate.chars().next() == name.chars().next()
+            && name.chars().all(|letter| letters.any(|one| one == letter))
+    };
+    let mut all = known.iter().filter(is_short_for);
+    all.next().filter(|_| all.next().is_none()).copied()
 }
 
 #[cfg(test)]
@@ -353,6 +368,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_abbreviation_of_one_known_field_is_recognized() {
+        assert_eq!(nearest("cnt", &["instanceType", "zone", "count"]), Some("count"));
+        assert_eq!(nearest("cnt", &["count", "coint"]), None, "it may mean either");
+        assert_eq!(nearest("unt", &["count"]), None, "another letter comes first");
+    }
 
     fn problems(value: &Value) -> Vec<(String, String, String)> {
         let problems = read::<Pod>(value).expect_err("the pod has problems");

@@ -122,6 +122,19 @@ pub fn notes(overrides: &PoolOverrides) -> Vec<String> {
     notes
 }
 
+/// Names the flag instead of the field in a message about a pod without a node, where the flag set the rule.
+pub fn in_message(overrides: &PoolOverrides, message: &mut String) {
+    let rules = [
+        ("spec.spot.onDemandFloor", "--on-demand-floor", overrides.on_demand_floor.is_some()),
+        ("spec.spot.maxShare", "--max-spot-share", overrides.max_spot_share.is_some()),
+    ];
+    for (field, flag, is_set) in rules {
+        if is_set && message.contains(field) {
+            *message = message.replace(field, flag).replace("raise maxShare", &format!("raise {flag}"));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -205,6 +218,19 @@ mod tests {
         assert_eq!(planned.spot.max_share, Some(40));
         in_pool(&neither, &mut planned);
         assert!(planned.spot.is_empty());
+    }
+
+    #[test]
+    fn a_message_names_the_flag_if_a_flag_set_the_rule() {
+        let written = "pool `a` keeps a rule (spec.spot.maxShare); raise maxShare";
+        let told = |overrides: &PoolOverrides| {
+            let mut message = written.to_owned();
+            in_message(overrides, &mut message);
+            message
+        };
+        assert_eq!(told(&PoolOverrides::default()), written);
+        let share = PoolOverrides { max_spot_share: Some(40), ..PoolOverrides::default() };
+        assert_eq!(told(&share), "pool `a` keeps a rule (--max-spot-share); raise --max-spot-share");
     }
 
     #[test]

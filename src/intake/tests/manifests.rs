@@ -163,6 +163,7 @@ fn a_kind_that_does_not_exist_is_noted_with_the_one_that_was_meant() {
     assert!(note("v1", "Deployment").ends_with("Deployment belongs to apps/v1; correct apiVersion"));
     assert!(note("v1", "Training").ends_with("there is no such kind; correct apiVersion or kind"));
     assert!(note("karpenter.sh/v1", "NodePool").ends_with("convert it with `poolwright convert`"));
+    assert!(note("karpenter.sh/v1", "NodePol").ends_with("did you mean NodePool?"));
     for (group, kind) in [("v1", "Secret"), ("storage.k8s.io/v1", "CSIDriver"), ("policy/v1", "Eviction")] {
         assert_eq!(note(group, kind), "", "{kind} exists and makes no pods");
     }

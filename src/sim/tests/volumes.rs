@@ -80,6 +80,56 @@ fn a_bound_claim_leads_its_pod_to_the_zone_of_its_volume_also_by_the_label_of_a_
     assert_eq!(bound("us-east-1d").machines.len(), 0);
 }
 
+/// Plays two pods with one claim of this access mode. Each fills a node.
+fn sharing(mode: &str, length: Option<Duration>) -> History {
+    let mut claim = claim();
+    claim["spec"]["accessModes"] = json!([mode]);
+    let mut volume = of_claim();
+    volume["name"] = json!("data");
+    let mut spec = kit::gpu_pod(1);
+    spec["volumes"] = json!([volume]);
+    let job = |name: &str| JobPlan {
+        length,
+        kept: Some(Duration::ZERO),
+        pod_names: vec![name.to_owned()],
+        ..JobPlan::new(name, Duration::ZERO, 1, spec.clone())
+    };
+    let objects = vec![class("Immediate", "us-east-1a"), claim];
+    let jobs = vec![job("first"), job("second")];
+    kit::replay(&["g4dn.xlarge"], None, objects, jobs).run(&mut |_| true).expect("it is played")
+}
+
+#[test]
+fn a_pod_starts_when_no_pod_of_another_node_uses_its_volume_for_one_node() {
+    let history = sharing("ReadWriteOnce", Some(Duration::from_mins(5)));
+    let mut spans: Vec<_> =
+        history.pods.iter().map(|pod| (pod.started, pod.ended.map(|(at, _)| at))).collect();
+    spans.sort();
+    let [(Some(_), Some(ended)), (Some(next), Some(_))] = spans[..] else { panic!("{:?}", history.pods) };
+    assert!(next >= ended, "the second starts at {next:?}, and the first ends at {ended:?}");
+    let endless = sharing("ReadWriteOnce", None);
+    let [told] = &endless.waiting[..] else { panic!("{:?}", endless.waiting) };
+    assert_eq!((told.reason.as_deref(), told.count), (Some("FailedAttachVolume"), 1));
+    assert!(told.example.contains("PersistentVolumeClaim default/data (ReadWriteOnce)"), "{}", told.example);
+    let started = |history: &History| history.pods.iter().filter(|pod| pod.started.is_some()).count();
+    assert_eq!((started(&endless), started(&sharing("ReadWriteMany", None))), (1, 2));
+}
+
+#[test]
+fn a_pod_that_waits_for_a_claim_for_one_pod_hears_why_from_the_scheduler() {
+    let history = sharing("ReadWriteOncePod", None);
+    let [told] = &history.waiting[..] else { panic!("{:?}", history.waiting) };
+    assert_eq!((told.reason.as_deref(), told.count), (Some("Unschedulable"), 1));
+    assert!(told.example.contains("ReadWriteOncePod access mode already in-use"), "{}", told.example);
+}
+
+#[test]
+fn pods_keep_the_names_that_their_plan_gives_them() {
+    let history = sharing("ReadWriteMany", None);
+    let names: Vec<String> = history.pods.iter().map(|pod| pod.model.key.name().into_owned()).collect();
+    assert!(names.len() == 2 && names.iter().all(|name| name == "first" || name == "second"), "{names:?}");
+}
+
 #[test]
 fn the_claim_of_an_ephemeral_volume_is_made_with_its_pod() {
     let volume = json!({"ephemeral": {"volumeClaimTemplate": {"spec": claim_spec()}}});

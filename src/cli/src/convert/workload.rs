@@ -281,6 +281,12 @@ fn mapped(key: &str, operator: Operator, values: Vec<String>) -> Mapped {
         LabelMapping::Only(Some(value), _) if is_met_by_all(operator, &values, Some(value)) => {
             of_all_nodes(operator)
         }
+        LabelMapping::Only(Some(value), _) | LabelMapping::Unneeded(value, _)
+            if matches!(operator, Operator::NotIn | Operator::DoesNotExist)
+                && !is_met_by_all(operator, &values, Some(value)) =>
+        {
+            of_no_node()
+        }
         LabelMapping::Only(_, instead) => Mapped::None(instead.to_owned()),
         LabelMapping::Unneeded(value, _) if is_met_by_all(operator, &values, Some(value)) => {
             of_all_nodes(operator)
@@ -308,17 +314,29 @@ fn of_all_nodes(operator: Operator) -> Mapped {
     Mapped::To { key: keys::NODEPOOL_LABEL, operator: Operator::Exists, values: Vec::new(), also }
 }
 
-/// Converts a requirement on a fact about instance types to one on their names.
+/// Converts a requirement that keeps pods off all nodes of Karpenter. Nodes of Poolwright lack the label, so they would meet it.
+fn of_no_node() -> Mapped {
+    let also = " All nodes that Poolwright buys have it, so this keeps the pods off them.".to_owned();
+    Mapped::To { key: keys::NODEPOOL_LABEL, operator: Operator::DoesNotExist, values: Vec::new(), also }
+}
+
+/// Converts a requirement on a fact about instance types to one on their names: those that meet it, or all but the others.
 fn of_type(key: &str, operator: Operator, values: &[String]) -> Mapped {
     let Types { met, unmet } = Types::by(key, operator, values);
     let excludes = matches!(operator, Operator::NotIn | Operator::DoesNotExist);
-    let (operator, names) = if excludes { (Operator::NotIn, unmet) } else { (Operator::In, met) };
-    if names.is_empty() && excludes {
+    if unmet.is_empty() && excludes {
         return Mapped::Met("All instance types of the built-in catalogue meet it.".to_owned());
     }
-    if names.is_empty() || names.len() > MOST_VALUES {
-        return Mapped::None(format!("Name the types that you want with `{}`.", ours::INSTANCE_TYPE));
+    if unmet.is_empty() {
+        return of_all_nodes(operator);
     }
+    let is_possible = excludes || !met.is_empty();
+    let (listed, others) = ((Operator::In, met), (Operator::NotIn, unmet));
+    let choices = if excludes { [others, listed] } else { [listed, others] };
+    let fits = |choice: &(Operator, Vec<String>)| (1..=MOST_VALUES).contains(&choice.1.len());
+    let Some((operator, names)) = choices.into_iter().find(fits).filter(|_| is_possible) else {
+        return Mapped::None(format!("Name the types that you want with `{}`.", ours::INSTANCE_TYPE));
+    };
     let key = ours::INSTANCE_TYPE;
     let also = of_the_catalogue(key, operator, names.len());
     Mapped::To { key, operator, values: names, also }

@@ -148,6 +148,9 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     let now = clock.now();
     let PlanWithRoom { mut plan, explanations } = plan_with_room(&input.snapshot, now, &options, &mut timer);
     let times = timer.times();
+    for left in &mut plan.unplaced {
+        overrides::in_message(&flags.overrides, &mut left.message);
+    }
     tell_of_flags(&mut plan, &input, now, &options, &flags.search);
     input.notes.extend(explanations.iter().map(|(pod, text)| format!("Pod {pod}: {text}")));
     // The problems are saved first, because they are most useful for a plan that is refused.

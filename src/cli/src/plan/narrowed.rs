@@ -152,7 +152,9 @@ pub fn tell(plan: &mut Plan, input: &Input, now: Timestamp, options: &PlanOption
         // Pods with the same message lack the same.
         let is_new = seen.insert(&left.message);
         let Some(pod) = snapshot.pods.get(&left.pod).filter(|_| is_new) else { continue };
-        if !is_held(pod, &snapshot.catalogues, snapshot) {
+        if !is_held(pod, &snapshot.catalogues, snapshot)
+            || lacks_on_demand(pod, &snapshot.catalogues, snapshot)
+        {
             asked.insert(left.message.clone(), pod);
         }
     }
@@ -164,7 +166,9 @@ pub fn tell(plan: &mut Plan, input: &Input, now: Timestamp, options: &PlanOption
     for change in input.uncut.changes(snapshot.has_implicit_pool()) {
         let catalogues = input.uncut.sold(snapshot, &change.offers);
         let mut open = asked.clone();
-        open.retain(|_, pod| is_held(pod, &catalogues, snapshot));
+        open.retain(|_, pod| {
+            is_held(pod, &catalogues, snapshot) && !lacks_on_demand(pod, &catalogues, snapshot)
+        });
         if open.is_empty() {
             continue;
         }
@@ -217,14 +221,24 @@ fn tell_of_pools(plan: &mut Plan, input: &Input) {
 /// Returns whether an offering of a pool holds a pod by its labels and resources.
 fn is_held(pod: &Pod, catalogues: &Catalogues, snapshot: &Snapshot) -> bool {
     let sold = |pool: &Pool| match catalogues.get(&pool.node_class) {
-        Some(Ok(catalogue)) => holds(catalogue, pool, pod),
+        Some(Ok(catalogue)) => holds(catalogue, pool, pod, |_| true),
         _ => false,
     };
     snapshot.pools.values().any(|pool| sold(pool))
 }
 
-fn holds(catalogue: &Catalogue, pool: &Pool, pod: &Pod) -> bool {
-    catalogue.offerings().iter().any(|offering| {
+/// Returns whether only spot offerings hold a pod in a pool that has to have on-demand nodes first.
+fn lacks_on_demand(pod: &Pod, catalogues: &Catalogues, snapshot: &Snapshot) -> bool {
+    let is_spot = |offering: &Offering| offering.id.capacity_type == CapacityType::Spot;
+    snapshot.pools.values().filter(|pool| pool.spot.on_demand_floor.is_some()).any(|pool| {
+        let Some(Ok(catalogue)) = catalogues.get(&pool.node_class) else { return false };
+        holds(catalogue, pool, pod, is_spot) && !holds(catalogue, pool, pod, |one| !is_spot(one))
+    })
+}
+
+/// Returns whether an offering of this kind holds a pod.
+fn holds(catalogue: &Catalogue, pool: &Pool, pod: &Pod, kind: impl Fn(&Offering) -> bool) -> bool {
+    catalogue.offerings().iter().filter(|offering| kind(offering)).any(|offering| {
         let Some(kind) = catalogue.instance_type(&offering.id.instance_type) else { return false };
         if offering.price.known().is_none() || !has_room(kind, pod) {
             return false;

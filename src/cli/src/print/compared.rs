@@ -18,7 +18,14 @@ pub fn verdict(plan: &Document) -> String {
         }
         Verdict::Within(gap) => {
             let steps = if plan.in_steps { " in these steps" } else { "" };
-            format!("no plan can cost less{steps}; gap {}, proof {}", percent(gap), proof(plan.proof))
+            let gap = percent(gap);
+            if plan.under().contains(&Under::SpotRules) {
+                return format!(
+                    "no plan {} can cost less{steps}; gap {gap}: the bound knows these rules only in part",
+                    words(&[Under::SpotRules])
+                );
+            }
+            format!("no plan can cost less{steps}; gap {gap}, proof {}", proof(plan.proof))
         }
     }
 }

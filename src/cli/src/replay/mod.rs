@@ -23,7 +23,7 @@ use anyhow::Context;
 use poolwright_core::{DaemonSet, Lives};
 use poolwright_intake::daemonset;
 use poolwright_report::replay::baselines::{self, Arrival, Baseline, Setting};
-use poolwright_report::replay::{History, Machine, Report, bounds_over_time};
+use poolwright_report::replay::{History, Machine, Report, bounds_over_time, ignored_by_limit};
 use poolwright_sim::accidents::Rates;
 use poolwright_sim::cloud::{NODE_CLASS_KIND, SIM_NODE_CLASS};
 use poolwright_sim::replay::{Replay, ReplayError, SeededDelays};
@@ -34,6 +34,7 @@ use crate::args::{ReplayFlags, Span, limit};
 use crate::catalogue;
 use crate::clouds::clouds;
 use crate::exit::{ExitStatus, Failure};
+use crate::overrides;
 use crate::price_age;
 use crate::print::TableLayout;
 use crate::problems::Problems;
@@ -52,11 +53,15 @@ pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<ExitStatus, Fail
         !stop.load(Ordering::Relaxed)
     });
     progress.end();
-    let history = history.map_err(|error| match error {
+    let mut history = history.map_err(|error| match error {
         ReplayError::Refused(message) => Failure::bad_input(message),
         other => anyhow::Error::new(other).into(),
     })?;
-    let bounds = bounds_over_time(&history, &prepared.pools.models, &prepared.pools.sold);
+    for told in &mut history.waiting {
+        overrides::in_message(&flags.overrides, &mut told.example);
+    }
+    let bounds =
+        bounds_over_time(&history, &prepared.pools.models, &prepared.daemonsets, &prepared.pools.sold);
     let baselines = prepared.baselines(history.played);
     let mut notes = prepared.notes;
     notes.extend(interrupted(&history));
@@ -146,6 +151,7 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
     let sold = pools.sold.values().map(AsRef::as_ref);
     let old = price_age::note(price_age::oldest(sold), price_age::today(), remedy);
     let notes = pools.notes.iter().chain(&work.notes).cloned();
+    let ignored = ignored_by_limit(&pools.models).into_iter().chain(ignored);
     let notes = notes.chain(ignored).chain(intolerable).chain(not_sold).chain(old).collect();
     Ok(Prepared { replay, arrivals, daemonsets, lives: work.lives, pools, notes })
 }

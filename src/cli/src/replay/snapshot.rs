@@ -101,6 +101,7 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
                 left_out
                     .add(Why::Deleted(kind.to_owned()), format!("{}{name}", namespace.unwrap_or_default()));
             }
+            "PersistentVolumeClaim" if claims::is_ephemeral(object) => {}
             kind if SURROUNDINGS.contains(&kind) || gangs::is_pod_group(object) => {
                 let mut object = bare(object);
                 if kind == "DaemonSet" {
@@ -195,7 +196,7 @@ fn waves(object: &Value, first: &JobPlan, names: &mut Names) -> Vec<JobPlan> {
         left -= u64::from(pods);
         let arrives = length.saturating_mul(waves.len() as u32 + 1);
         let name = names.take(&first.namespace, &first.name);
-        waves.push(JobPlan { name, arrives, pods, ..first.clone() });
+        waves.push(JobPlan { name, arrives, pods, pod_names: Vec::new(), ..first.clone() });
     }
     waves
 }

@@ -25,7 +25,8 @@ fn prepared_for(trace: &str, more: &[&str]) -> Prepared {
 
 fn played(prepared: &Prepared) -> (History, Report) {
     let history = prepared.replay.run(&mut |_| true).expect("it is played");
-    let bounds = bounds_over_time(&history, &prepared.pools.models, &prepared.pools.sold);
+    let bounds =
+        bounds_over_time(&history, &prepared.pools.models, &prepared.daemonsets, &prepared.pools.sold);
     let report = Report::new(&history, bounds, prepared.replay.length, Vec::new());
     (history, report)
 }
@@ -75,7 +76,8 @@ fn an_interrupted_replay_reports_and_charges_only_the_played_time() {
     let whole = played(&prepared).1;
     let until = Duration::from_mins(40);
     let history = prepared.replay.run(&mut |now| now < until).expect("it is played");
-    let bounds = bounds_over_time(&history, &prepared.pools.models, &prepared.pools.sold);
+    let bounds =
+        bounds_over_time(&history, &prepared.pools.models, &prepared.daemonsets, &prepared.pools.sold);
     let report = Report::new(&history, bounds, prepared.replay.length, Vec::new());
     assert!(report.played >= until && report.played < prepared.replay.length);
     assert!(report.cost() > Usd(0) && report.cost() < whole.cost());
@@ -133,18 +135,45 @@ fn a_service_moves_to_another_node_so_that_a_pod_gets_the_gpu_that_only_its_node
     assert_eq!(with.pods.finished, without.pods.finished);
 }
 
+/// A DaemonSet whose pods take 8 processors of each node.
+fn agent() -> serde_json::Value {
+    serde_json::json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "namespace": "kube-system"},
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": {
+            "metadata": {"labels": {"app": "agent"}},
+            "spec": {"containers": [{"name": "agent", "image": "agent", "resources": {"requests": {"cpu": "8"}}}]},
+        }},
+    })
+}
+
+#[test]
+fn the_limit_counts_the_room_that_nodes_keep_for_daemonsets_and_stays_below_the_cost() {
+    let mut prepared = prepared(&[]);
+    prepared.replay.objects.push(agent());
+    let without = played(&prepared).1;
+    prepared.daemonsets = daemonsets(&[agent()]);
+    let with = played(&prepared).1;
+    assert_eq!(with.cost(), without.cost());
+    assert!(with.bound > without.bound, "{} and {}", with.bound, without.bound);
+    let parts: u128 = Cause::ALL.iter().map(|cause| with.gap.amount(*cause).0).sum();
+    assert_eq!(with.bound.0 + parts, with.cost().0);
+}
+
+#[test]
+fn a_replay_with_rules_on_spot_nodes_says_that_the_limit_ignores_them() {
+    let told = |more: &[&str]| {
+        prepared(more).notes.iter().any(|note| note.contains("ignores the rules on spot nodes"))
+    };
+    assert!(told(&["--on-demand-floor", "2"]));
+    assert!(!told(&[]));
+}
+
 #[test]
 fn simpler_methods_leave_room_for_daemonsets_too() {
     let mut prepared = prepared(&[]);
     let cost = |prepared: &Prepared| prepared.baselines(prepared.replay.length)[0].cost;
     let without = cost(&prepared);
-    prepared.daemonsets = daemonsets(&[serde_json::json!({
-        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "namespace": "kube-system"},
-        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": {
-            "metadata": {"labels": {"app": "agent"}},
-            "spec": {"containers": [{"name": "agent", "resources": {"requests": {"cpu": "8"}}}]},
-        }},
-    })]);
+    prepared.daemonsets = daemonsets(&[agent()]);
     assert_eq!(prepared.daemonsets.len(), 1);
     assert!(cost(&prepared) > without, "each node has 8 processors fewer for pods");
 }

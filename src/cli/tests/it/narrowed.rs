@@ -89,6 +89,20 @@ fn a_pool_whose_offerings_a_flag_leaves_out_is_not_told_first_to_correct_its_req
 }
 
 #[test]
+fn a_floor_that_a_flag_sets_and_on_demand_nodes_that_another_leaves_out_are_both_named() {
+    let pool = "{apiVersion: poolwright.dev/v1alpha1, kind: KwokNodeClass, metadata: {name: gcp}, spec: {provider: gcp}}\n---\n\
+                {apiVersion: poolwright.dev/v1alpha1, kind: NodePool, metadata: {name: gen}, spec: {template: {spec: {\
+                nodeClassRef: {group: poolwright.dev, kind: KwokNodeClass, name: gcp}, requirements: [\
+                {key: poolwright.dev/capacity-type, operator: In, values: [on-demand, spot]}]}}}}\n---\n";
+    let input = format!("{pool}{}", pod("{containers: [{name: a, resources: {requests: {cpu: '1'}}}]}"));
+    let said = message(&["--capacity-type", "spot", "--on-demand-floor", "3"], &input);
+    let start = "--capacity-type spot leaves out offerings that hold it; with --spot it gets a node. With ";
+    assert!(said.starts_with(start), "{said}");
+    assert!(said.contains("at least 3 nodes on demand (--on-demand-floor)"), "{said}");
+    assert!(!said.contains("spec.spot"), "no file sets the floor: {said}");
+}
+
+#[test]
 fn a_flag_is_not_named_if_no_other_gives_the_pod_a_node() {
     let nobody = pod("{containers: [{name: a, resources: {limits: {nvidia.com/gpu: 64}}}]}");
     let labelled =

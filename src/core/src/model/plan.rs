@@ -39,7 +39,7 @@ pub struct Plan {
     /// [`crate::model::snapshot::Snapshot::reclaims`].
     pub risk: UsdPerHour,
     /// A lower bound for the cost and risk of any plan that places the same pods, given that pools with a higher weight are
-    /// used first. Zero if `over_time` has one.
+    /// used first, and that pools keep their rules on spot nodes. Zero if `over_time` has one.
     pub bound: UsdPerHour,
     /// The cost over time, if the plan was chosen by it. If pods live equally long and no existing node that admits only planned
     /// pods has room for them, the cost of the moment decides.

@@ -70,6 +70,16 @@ pub struct VolumeClaim {
     pub over_quota: Option<String>,
 }
 
+impl VolumeClaim {
+    /// The access mode of volumes that one node at a time attaches. The kube-scheduler does not check it.
+    pub const ONE_NODE: &str = "ReadWriteOnce";
+
+    /// Returns whether only one node at a time attaches its volume, for all pods of that node.
+    pub fn is_for_one_node(&self) -> bool {
+        self.shape.access_modes.iter().eq([Self::ONE_NODE])
+    }
+}
+
 /// A PersistentVolume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Volume {

@@ -6,11 +6,8 @@ use poolwright_terms::labels::HOSTNAME;
 
 use crate::demand::volumes::bind::claim_of;
 use crate::model::plan::{Plan, Target};
-use crate::model::{ObjectKey, Pod, PodKey, PodPhase, Snapshot};
+use crate::model::{ObjectKey, Pod, PodKey, PodPhase, Snapshot, VolumeClaim};
 use crate::rules::format::list;
-
-/// The access mode of volumes that one node at a time attaches. The kube-scheduler does not check it.
-const ONE_NODE: &str = "ReadWriteOnce";
 
 /// The most pods that a note names.
 const SHOWN: usize = 3;
@@ -43,10 +40,11 @@ pub fn split_volumes(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
         let pods: Vec<String> = pods.into_iter().collect();
         (nodes > 1).then(|| {
             format!(
-                "pods {} use PersistentVolumeClaim {claim} ({ONE_NODE}), whose volume only one node at a time attaches, but the plan has \
+                "pods {} use PersistentVolumeClaim {claim} ({mode}), whose volume only one node at a time attaches, but the plan has \
                  them on {nodes} nodes, where all but one wait for it; give them required pod affinity to each other over {HOSTNAME}, \
                  or use a volume with ReadWriteMany",
-                list(&pods, SHOWN)
+                list(&pods, SHOWN),
+                mode = VolumeClaim::ONE_NODE
             )
         })
     };
@@ -68,6 +66,6 @@ fn for_one_node<'a>(snapshot: &'a Snapshot, pod: &'a Pod) -> impl Iterator<Item 
     let claims = pod.volumes.iter().filter_map(move |volume| claim_of(pod, volume));
     claims.filter(move |key| {
         let claim = snapshot.volume_claims.get(key);
-        claim.is_some_and(|claim| claim.shape.access_modes.iter().eq([ONE_NODE]))
+        claim.is_some_and(|claim| claim.is_for_one_node())
     })
 }

@@ -115,7 +115,9 @@ fn a_floor_in_nodes_buys_so_many_on_demand_and_all_others_on_spot() {
     let plan = planned(&of(number(2), 5));
     assert_eq!(bought_of(&plan), (2, 3));
     assert_eq!(plan.cost, usd("0.90"));
-    assert!(plan.bound <= plan.cost, "{} {}", plan.bound, plan.cost);
+    assert_eq!(plan.bound, plan.cost, "the bound knows the floor");
+    let cheapest = planned(&of(number(9), 3));
+    assert_eq!((bought_of(&cheapest), cheapest.bound), ((3, 0), usd("0.90")), "too few pods for a spot node");
     assert_eq!(bought_of(&planned(&of(number(2), 1))), (1, 0));
     assert_eq!(bought_of(&planned(&with(of(number(2), 2), running(2, 0)))), (0, 2));
 }

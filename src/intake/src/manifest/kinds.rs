@@ -106,6 +106,10 @@ const QUIET_PARTS: [(&str, &str); 3] = [
     ("keda.sh", "TriggerAuthentication"),
 ];
 
+/// The API group of Karpenter that is the same for all clouds, and its kinds.
+const KARPENTER: &str = "karpenter.sh";
+const KARPENTER_KINDS: [&str; 2] = ["NodeClaim", "NodePool"];
+
 /// Groups of Kubernetes that are read or that contain workloads, besides the core group and [`QUIET_GROUPS`].
 const WORKLOAD_GROUPS: [&str; 2] = ["apps", "batch"];
 
@@ -307,6 +311,10 @@ impl Object {
     /// What the author of an unknown kind in a group of Kubernetes probably meant.
     fn mistaken_kind(&self) -> Option<String> {
         let own = group(&self.api_version);
+        if own == KARPENTER {
+            let kind = meant(&self.kind, KARPENTER_KINDS).filter(|kind| *kind != self.kind)?;
+            return Some(format!("did you mean {kind}?"));
+        }
         let is_kubernetes = own.is_empty() || WORKLOAD_GROUPS.contains(&own) || QUIET_GROUPS.contains(&own);
         if !is_kubernetes || (own.is_empty() && QUIET_KINDS.contains(&self.kind.as_str())) {
             return None;

@@ -70,7 +70,7 @@ pub enum WhyCheaper {
 
 impl Document {
     /// Returns the rules under which the bound holds, the most natural order for a sentence.
-    fn under(&self) -> Vec<Under> {
+    pub fn under(&self) -> Vec<Under> {
         let lists = |rule: CostRule| self.rules.iter().any(|of| of.rule == rule);
         let all = [
             (Under::Preferences, lists(CostRule::Preferences)),

@@ -1,7 +1,7 @@
 //! The lower bound of the cost at each moment, for the pods that had a machine then, and the best plan known for them.
 //!
-//! All pods of the replay form one problem for the solver. It has only their resources, labels and tolerations, because
-//! the other rules could only raise the cost. For each moment the solver then proves a bound for the pods that were
+//! All pods of the replay form one problem for the solver. It has only their resources, labels and tolerations, and the room that
+//! nodes keep for DaemonSets, because the other rules could only raise the cost. For each moment the solver then proves a bound for the pods that were
 //! on machines. The machines of that moment held all these pods, so they cost at least the bound.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,10 +52,64 @@ pub(super) struct Solved {
     pub plan: u64,
 }
 
-/// Computes the bounds. `sold` is the catalogue of each node class.
-pub fn over_time(history: &History, pools: &[Pool], sold: &BTreeMap<NodeClassRef, Arc<Catalogue>>) -> Bounds {
-    question(history, pools, sold)
-        .map_or_else(Bounds::default, |(problem, classes)| of(history, &problem, &classes))
+/// Computes the bounds. New nodes keep room for the DaemonSets. `sold` is the catalogue of each node class.
+pub fn over_time(
+    history: &History,
+    pools: &[Pool],
+    daemonsets: &[DaemonSet],
+    sold: &BTreeMap<NodeClassRef, Arc<Catalogue>>,
+) -> Bounds {
+    let asked = question(history, pools, daemonsets, sold);
+    let mut bounds = asked.map_or_else(Bounds::default, |(problem, classes)| of(history, &problem, &classes));
+    if !daemonsets.is_empty() {
+        // The scheduler of a replay gives pods the room that nodes keep for DaemonSets, too, because these have no pods there.
+        bounds.limit = lower(&bounds.limit, &busy(history));
+    }
+    bounds
+}
+
+/// Returns a note that names the rules of pools which the limit ignores, if they have any of those that choose dearer nodes.
+pub fn ignored(pools: &[Pool]) -> Option<String> {
+    let has_weights = pools.iter().any(|pool| pool.weight != pools[0].weight);
+    let has_spot_rules = pools.iter().any(|pool| !pool.spot.is_empty());
+    let all = [("weights", has_weights), ("rules on spot nodes", has_spot_rules)];
+    let names: Vec<&str> = all.into_iter().filter(|(_, is_used)| *is_used).map(|(name, _)| name).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "the lower limit ignores the {} of the pools: what they cost counts in the gap as stranded or wrong type",
+            names.join(" and the ")
+        )
+    })
+}
+
+/// Returns the price of the machines that have pods, over time.
+fn busy(history: &History) -> Steps {
+    let mut by_machine: BTreeMap<usize, Vec<(Duration, Duration)>> = BTreeMap::new();
+    for pod in &history.pods {
+        if let (Some(span), Some((_, machine))) = (history.on_machine(pod), pod.bound) {
+            by_machine.entry(machine).or_default().push(span);
+        }
+    }
+    let mut spans = Vec::new();
+    for (machine, mut of_pods) in by_machine {
+        let price = history.machines[machine].price.map_or(0, UsdPerHour::micros);
+        of_pods.sort_unstable();
+        let mut since = Duration::ZERO;
+        for (from, until) in of_pods {
+            let from = from.max(since);
+            if from < until {
+                spans.push((from, until, price));
+                since = until;
+            }
+        }
+    }
+    Steps::of_spans(spans)
+}
+
+/// Returns the lower of two numbers over time.
+fn lower(one: &Steps, other: &Steps) -> Steps {
+    let moments: BTreeSet<Duration> = one.moments().chain(other.moments()).collect();
+    Steps::of_levels(moments.into_iter().map(|at| (at, one.at(at).min(other.at(at)))))
 }
 
 /// Computes the bounds from the problem with all pods, and the class of each pod by its index.
@@ -200,11 +254,11 @@ fn least_of_spans(
 fn question(
     history: &History,
     pools: &[Pool],
+    daemonsets: &[DaemonSet],
     sold: &BTreeMap<NodeClassRef, Arc<Catalogue>>,
 ) -> Option<(Problem, BTreeMap<usize, usize>)> {
     let bound = history.pods.iter().enumerate().filter(|(_, pod)| pod.bound.is_some());
-    // Room for DaemonSets could only raise the cost.
-    question_of(bound.map(|(at, pod)| (at, &*pod.model)), pools, &[], sold)
+    question_of(bound.map(|(at, pod)| (at, &*pod.model)), pools, daemonsets, sold)
 }
 
 /// Returns the problem with these pods, and the class of each pod by its number.

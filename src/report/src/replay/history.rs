@@ -22,10 +22,10 @@ pub struct History {
     pub in_vain: Vec<Told>,
 }
 
-/// A reason that the controller gave for several pods or machines.
+/// A reason that the controller or Kubernetes gave for several pods or machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// The reason of the event: `LimitReached`; `None` for those of which the controller said nothing.
+    /// The reason of the event: `LimitReached`; `None` for those of which nothing was said.
     pub reason: Option<String>,
     /// How many pods or machines it concerns.
     pub count: u64,

@@ -11,7 +11,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-pub use bound::{Bounds, over_time as bounds_over_time};
+pub use bound::{Bounds, ignored as ignored_by_limit, over_time as bounds_over_time};
 pub use figures::{Bought, Pending, Pods, Point, Report};
 pub use gap::{Cause, Gap};
 pub use history::{End, History, Machine, Pod, Told};

@@ -33,6 +33,8 @@ pub struct JobPlan {
     pub arrives: Duration,
     /// The number of pods.
     pub pods: u32,
+    /// The names of its first pods; empty for names from that of the Job. A pod that replaces another has a suffix.
+    pub pod_names: Vec<String>,
     /// `spec` of each pod.
     pub spec: Value,
     /// The run time of each pod, or the time from the first start of a ReplicaSet's pod until it is scaled to zero; `None` runs for
@@ -74,6 +76,7 @@ impl JobPlan {
             labels: BTreeMap::new(),
             arrives,
             pods,
+            pod_names: Vec::new(),
             spec,
             length: None,
             declares: None,
@@ -201,6 +204,11 @@ impl Cluster {
         let attempt = &mut job.attempts[index as usize];
         *attempt += 1;
         let (name, attempt) = (job.plan.name.clone(), *attempt);
+        let pod_name = match job.plan.pod_names.get(index as usize) {
+            Some(own) if attempt == 1 => own.clone(),
+            Some(own) => format!("{own}-x{attempt}"),
+            None => format!("{name}-{index}-{attempt}"),
+        };
         let (group, kind) = job.plan.kind();
         let mut annotations = json!({});
         if job.plan.protected {
@@ -214,20 +222,23 @@ impl Cluster {
         }
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": format!("{name}-{index}-{attempt}"), "labels": job.labels(),
+            "metadata": {"name": pod_name, "labels": job.labels(),
                 "annotations": annotations,
                 "ownerReferences": [{"apiVersion": group, "kind": kind, "name": name, "uid": job.uid,
                     "controller": true, "blockOwnerDeletion": true}]},
             "spec": job.plan.spec,
         });
         let namespace = job.plan.namespace.clone();
+        if !job.plan.pod_names.is_empty() {
+            self.places.insert(PodKey::new(namespace.clone(), pod_name.clone()), (number, index));
+        }
         let made = self.ask(&Method::POST, &format!("/api/v1/namespaces/{namespace}/pods"), &pod);
         if let Some(made) = &made {
             self.make_ephemeral_claims(made);
         }
         if let (Some(held), Some(made)) = (self.jobs[number].plan.gated, made) {
             let uid = made["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-            let pod = PodKey::new(namespace, format!("{name}-{index}-{attempt}"));
+            let pod = PodKey::new(namespace, pod_name);
             self.at(self.time.elapsed() + held, Due::Free { pod, uid });
         }
         self.tell(number);
@@ -283,6 +294,9 @@ impl Cluster {
 
     /// Returns the Job of a pod, and the index of the pod in it.
     pub(super) fn place(&self, key: &PodKey) -> Option<(usize, u32)> {
+        if let Some(place) = self.places.get(key) {
+            return Some(*place);
+        }
         let name = key.name();
         let mut parts = name.rsplitn(3, '-');
         let (_, index, name) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);

@@ -6,6 +6,7 @@ mod daemons;
 mod gangs;
 mod interruptions;
 mod jobs;
+mod mounts;
 mod nodes;
 mod pods;
 mod scheduling;
@@ -112,6 +113,8 @@ pub struct Cluster {
     pub(crate) jobs: Vec<jobs::Job>,
     /// The index of each Job in `jobs`, by namespace and name.
     job_numbers: BTreeMap<ObjectKey, usize>,
+    /// The index of the Job, and that of the pod in it, of each pod with a name of its own.
+    places: BTreeMap<PodKey, (usize, u32)>,
     /// The existing claims, by name.
     pub(crate) claims: BTreeMap<String, NodeClaim>,
     /// The stored DaemonSets.
@@ -120,6 +123,10 @@ pub struct Cluster {
     daemons_due: BTreeSet<(usize, String)>,
     /// The Jobs whose volumes are attached, the nodes, and since when.
     attached: BTreeMap<(String, String), Duration>,
+    /// The node that has the volume of each claim for one node at a time.
+    mounted: BTreeMap<ObjectKey, String>,
+    /// The pods with a node that wait for such a volume: key and UID.
+    unmounted: BTreeSet<(PodKey, String)>,
     /// The nodes whose kubelets do not report.
     pub(crate) frozen: BTreeSet<String>,
     /// Counts of pods and nodes so far.
@@ -170,10 +177,13 @@ impl Cluster {
             arranged: BTreeSet::new(),
             jobs: Vec::new(),
             job_numbers: BTreeMap::new(),
+            places: BTreeMap::new(),
             claims: BTreeMap::new(),
             daemon_sets: Vec::new(),
             daemons_due: BTreeSet::new(),
             attached: BTreeMap::new(),
+            mounted: BTreeMap::new(),
+            unmounted: BTreeSet::new(),
             frozen: BTreeSet::new(),
             tally: Tally::default(),
             sabotage: None,

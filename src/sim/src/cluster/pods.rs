@@ -30,13 +30,18 @@ impl Cluster {
             }
             self.reckon(&key);
             self.schedule_soon();
+            self.mount_again();
             return;
         }
         self.index.apply_pod(pod.clone());
         self.nodes.set_pod(Arc::new(pod.clone()));
         self.reckon(&key);
         match &pod.phase {
-            PodPhase::Waiting | PodPhase::Unschedulable { .. } | PodPhase::Finished => self.schedule_soon(),
+            PodPhase::Waiting | PodPhase::Unschedulable { .. } => self.schedule_soon(),
+            PodPhase::Finished => {
+                self.schedule_soon();
+                self.mount_again();
+            }
             PodPhase::Bound { node } => {
                 let there = self.index.view().nodes.contains_key(node);
                 if pod.deleting_since.is_some() {
@@ -64,6 +69,9 @@ impl Cluster {
             return self.after(STARTS.0, STARTS.1, Due::Start { pod: key.clone(), uid: uid.to_owned() });
         }
         if !self.has_machine(key, uid) || self.pod(key, uid).is_none_or(|pod| pod.deleting_since.is_some()) {
+            return;
+        }
+        if !self.mount(key, uid) {
             return;
         }
         let now = self.time.now();

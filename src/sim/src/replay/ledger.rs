@@ -26,6 +26,8 @@ pub(super) struct Ledger {
     events: UnboundedReceiver<Value>,
     /// The reason and the message of the last event about each pod and each claim, by kind and name.
     told: BTreeMap<(String, String), (String, String)>,
+    /// By name: the reason and the message of the scheduler about each pod that it has refused.
+    refused: BTreeMap<String, (String, String)>,
     /// UIDs of the ReplicaSets that are scaled to zero: their work is done.
     scaled_to_zero: BTreeSet<String>,
     version: u64,
@@ -49,6 +51,7 @@ impl Ledger {
             sets: feed("/apis/apps/v1/replicasets"),
             events: feed("/apis/events.k8s.io/v1/events"),
             told: BTreeMap::new(),
+            refused: BTreeMap::new(),
             scaled_to_zero: BTreeSet::new(),
             version: u64::MAX,
             history: History::default(),
@@ -101,7 +104,11 @@ impl Ledger {
         let History { pods, machines, .. } = &self.history;
         let told = |kind: &str, name: String| self.told.get(&(kind.to_owned(), name));
         let waits = |pod: &&Pod| pod.started.is_none() && pod.ended.is_none();
-        let waiting = Told::group(pods.iter().filter(waits).map(|pod| told(POD, pod.model.key.to_string())));
+        // The controller records no event for a pod that needs no node, such as one that waits for another pod's volume.
+        let waiting = Told::group(pods.iter().filter(waits).map(|pod| {
+            let name = pod.model.key.to_string();
+            told(POD, name.clone()).or_else(|| self.refused.get(&name))
+        }));
         let is_vain = |machine: &&Machine| machine.opened.is_none() && machine.gone.is_some();
         let in_vain = Told::group(
             machines.iter().filter(is_vain).map(|machine| told(CLAIM, format!("/{}", machine.claim))),
@@ -196,6 +203,13 @@ impl Ledger {
             self.history.pods.push(Pod { model, made: now, bound: None, started: None, ended: None });
             at
         };
+        let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+        let is_refused = |one: &&Value| one["type"] == "PodScheduled" && one["status"] == "False";
+        if let Some(refused) = conditions.into_iter().find(is_refused) {
+            let text = |field: &str| refused[field].as_str().unwrap_or_default().to_owned();
+            let name = self.history.pods[at].model.key.to_string();
+            self.refused.insert(name, (text("reason"), text("message")));
+        }
         let pod = &mut self.history.pods[at];
         if pod.ended.is_some() {
             return;

@@ -178,6 +178,50 @@ fn pods_for_all_nodes_of_karpenter_stay_off_other_nodes() {
 }
 
 #[test]
+fn pods_that_stay_off_all_nodes_of_karpenter_stay_off_those_of_poolwright() {
+    let no_pool = json!({"key": "poolwright.dev/nodepool", "operator": "DoesNotExist"});
+    for (key, value) in [
+        ("karpenter.sh/registered", "true"),
+        ("karpenter.sh/initialized", "true"),
+        ("eks.amazonaws.com/compute-type", "auto"),
+        ("karpenter.k8s.aws/instance-tenancy", "default"),
+    ] {
+        for excluded in [
+            json!({"key": key, "operator": "NotIn", "values": [value]}),
+            json!({"key": key, "operator": "DoesNotExist"}),
+        ] {
+            let (kept_off, notes) = pod(requiring(&json!([excluded])));
+            assert_eq!(*required(&kept_off), json!([no_pool]), "{excluded}");
+            assert_eq!(notes[0].0, Outcome::Changed, "{excluded}");
+        }
+    }
+}
+
+#[test]
+fn a_bound_on_memory_in_a_pod_becomes_the_shorter_list_of_types_as_in_a_pool() {
+    let memory = |operator: &str, value: &str| {
+        let one =
+            json!({"key": "karpenter.k8s.aws/instance-memory", "operator": operator, "values": [value]});
+        let (pod, notes) = pod(requiring(&json!([one])));
+        assert_eq!(notes[0].0, Outcome::Changed, "{operator} {value}: {notes:?}");
+        required(&pod)[0].clone()
+    };
+    let most = memory("Gt", "8192");
+    assert_eq!(
+        (&most["key"], &most["operator"]),
+        (&json!("node.kubernetes.io/instance-type"), &json!("NotIn"))
+    );
+    let few = memory("Lt", "16385");
+    assert_eq!(few["operator"], "In");
+    assert!(few["values"].as_array().unwrap().contains(&json!("g5.xlarge")), "{few}");
+    assert_eq!(
+        memory("Gt", "1")["key"],
+        "poolwright.dev/nodepool",
+        "all types meet it, and other nodes do not"
+    );
+}
+
+#[test]
 fn an_empty_term_still_matches_no_node_when_a_selector_becomes_an_affinity() {
     let (pod, _) = pod(json!({
         "nodeSelector": {"karpenter.k8s.aws/instance-category": "g"},
@@ -210,9 +254,9 @@ fn a_misspelt_value_or_label_in_a_pod_gets_a_hint() {
 
 #[test]
 fn a_label_without_counterpart_stays_and_its_note_says_what_to_do() {
-    let spec = json!({"nodeSelector": {"karpenter.k8s.aws/instance-hypervisor": "nitro"}});
+    let spec = json!({"nodeSelector": {"karpenter.k8s.aws/instance-hypervisor": "kvm"}});
     let (converted, notes) = pod(spec);
-    assert_eq!(converted["nodeSelector"], json!({"karpenter.k8s.aws/instance-hypervisor": "nitro"}));
+    assert_eq!(converted["nodeSelector"], json!({"karpenter.k8s.aws/instance-hypervisor": "kvm"}));
     assert_eq!(notes[0].0, Outcome::NotPossible);
     assert!(
         notes[0].1.starts_with(
@@ -229,12 +273,9 @@ fn a_label_without_counterpart_stays_and_its_note_says_what_to_do() {
 
 #[test]
 fn a_pod_that_excludes_nodes_by_a_label_that_poolwright_does_not_know_learns_that_it_excludes_none() {
-    for (key, value) in [
-        ("eks.amazonaws.com/compute-type", "auto"),
-        ("karpenter.k8s.aws/instance-ebs-bandwidth", "100"),
-        ("topology.k8s.aws/zone-id", "use1-az1"),
-        ("karpenter.sh/registered", "true"),
-    ] {
+    for (key, value) in
+        [("karpenter.k8s.aws/instance-ebs-bandwidth", "100"), ("topology.k8s.aws/zone-id", "use1-az1")]
+    {
         let excluded = json!([{"key": key, "operator": "NotIn", "values": [value]}]);
         let (converted, notes) = pod(requiring(&excluded));
         assert_eq!(*required(&converted), excluded, "{key}");

@@ -10,9 +10,6 @@ use serde_json::{Value, json};
 use super::left_out::why_left_out;
 use crate::plan::assumed_volumes;
 
-/// The access mode of a claim that names none.
-const ONE_NODE: &str = "ReadWriteOnce";
-
 /// Returns the claims and classes that the pods of a manifest need besides its own. Adds a note for each that is assumed.
 pub(super) fn needed(manifest: &Manifest, notes: &mut Vec<String>) -> Vec<Value> {
     // All pods wait at the beginning, also those that run in the cluster.
@@ -53,6 +50,13 @@ pub(super) fn untie(claim: &mut Value) {
     }
 }
 
+/// Returns whether a claim is of an ephemeral volume. The simulated cluster makes it anew with its pod.
+pub(super) fn is_ephemeral(claim: &Value) -> bool {
+    let owners = claim["metadata"]["ownerReferences"].as_array();
+    claim["kind"] == "PersistentVolumeClaim"
+        && owners.into_iter().flatten().any(|owner| owner["kind"] == "Pod")
+}
+
 fn class_object(class: &StorageClass) -> Value {
     let mode = if class.waits_for_pod { "WaitForFirstConsumer" } else { "Immediate" };
     let mut object = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
@@ -66,7 +70,7 @@ fn class_object(class: &StorageClass) -> Value {
 fn claim_object(claim: &VolumeClaim) -> Value {
     let mut modes: Vec<&str> = claim.shape.access_modes.iter().map(String::as_str).collect();
     if modes.is_empty() {
-        modes.push(ONE_NODE);
+        modes.push(VolumeClaim::ONE_NODE);
     }
     let mut spec = json!({"accessModes": modes,
         "resources": {"requests": {"storage": claim.shape.size.to_string()}}});

@@ -62,11 +62,13 @@ impl Template {
             let spec = model.map_or_else(|| self.spec.clone(), |model| self.spec_of(model, models));
             if let Some(plan) = plans.last_mut().filter(|_| last.as_ref() == Some(&spec)) {
                 plan.pods += 1;
+                plan.pod_names.push(name.clone());
                 continue;
             }
             plans.push(JobPlan {
                 namespace: self.namespace.clone(),
                 labels: self.labels.clone(),
+                pod_names: vec![name.clone()],
                 length: self.length,
                 kept: Some(Duration::ZERO),
                 is_set: self.is_service,

@@ -405,10 +405,13 @@ impl Run<'_, '_, '_, '_> {
                 None => return false,
             }
         };
-        let done = instead.as_ref().unwrap_or(&solution);
+        let done = instead.as_ref().map_or(&solution, |first| &first.solution);
         // A plan that keeps the floor costs no less than one with too many spot nodes, unless it leaves more pods out.
         let left = |of: &Solution| of.unplaced.iter().map(|left| u64::from(left.count)).sum::<u64>();
         let bounding = if left(done) > left(&solution) { done } else { &solution };
+        let first = instead.as_ref().filter(|_| bound && left(&solution) == 0);
+        let with_floor = first
+            .and_then(|first| self.bound_with_floor(candidates, &columns, &problem, (&lacking, first), stop));
         self.apply(candidates, (&classes, &there), &columns, done);
         self.note_spot_rules((candidates, &columns), &classes, (&spot, &lacking), done);
         if priced {
@@ -422,8 +425,10 @@ impl Run<'_, '_, '_, '_> {
                 matches!(columns.all[group.candidate as usize].source, Source::New(_))
             };
             self.outcome.steps += usize::from(bounding.new_nodes.iter().any(buys));
-            self.outcome.bound += bounding.bound;
-            self.outcome.proof = self.outcome.proof.max(Some(bounding.proof));
+            let higher = with_floor.filter(|(least, _)| *least > bounding.bound);
+            let (least, proof) = higher.unwrap_or((bounding.bound, bounding.proof));
+            self.outcome.bound += least;
+            self.outcome.proof = self.outcome.proof.max(Some(proof));
         }
         let is_asked = |solution: &Solution| solution.stopped == solver::Stopped::Asked;
         self.outcome.stopped_early |= is_asked(&solution) || is_asked(done);

@@ -2,14 +2,15 @@
 //!
 //! The solver keeps the shares, running nodes included. It does not know that spot nodes may have to wait: for a number of on-demand
 //! nodes, or because too few of the running nodes are on demand. So a solution that has spot nodes too early is not carried out. The
-//! first on-demand nodes of a plan without these spot nodes come first, and the rest is solved after them.
+//! first on-demand nodes of a plan without these spot nodes come first, and the rest is solved after them. The bound of such a plan
+//! follows from two cases: it has no spot node, or it has at least the on-demand nodes that the pool lacks.
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::OfferingId;
+use poolwright_catalog::{OfferingId, UsdPerHour};
 use poolwright_solver::problem::NodeShare;
 use poolwright_solver::solution::NewNodes;
-use poolwright_solver::{Problem, Solution, StopSignal, UnplacedReason, solve};
+use poolwright_solver::{Problem, Proof, Solution, StopSignal, UnplacedReason, check, solve};
 
 use crate::model::CountOrPercent;
 use crate::plan::pack::solves::Run;
@@ -23,6 +24,14 @@ use crate::supply::spot_mix::{SpotMix, is_spot};
 pub(crate) struct SpotShares {
     pub shares: Vec<NodeShare>,
     pub rules: Vec<SpotRule>,
+}
+
+/// The on-demand nodes that come first.
+pub(crate) struct OnDemandFirst {
+    /// The solution for the pods on them.
+    pub solution: Solution,
+    /// A bound for all plans without spot nodes of these pools, and its proof, if such a plan places all pods.
+    without_spot: Option<(UsdPerHour, Proof)>,
 }
 
 impl Run<'_, '_, '_, '_> {
@@ -136,7 +145,7 @@ impl Run<'_, '_, '_, '_> {
         problem: &Problem,
         lacking: &BTreeMap<usize, u64>,
         stop: &mut dyn StopSignal,
-    ) -> Option<Solution> {
+    ) -> Option<OnDemandFirst> {
         let of_pool =
             |column: &Column| self.bought(candidates, *column).map(|(pool, id)| (pool, is_spot(id)));
         let bought: Vec<Option<(usize, bool)>> = columns.all.iter().map(of_pool).collect();
@@ -148,6 +157,7 @@ impl Run<'_, '_, '_, '_> {
         }
         let solved = solve(&without, &self.inputs.options.solver, stop);
         let whole = self.checked(&without, solved)?;
+        let without_spot = whole.unplaced.is_empty().then_some((whole.bound, whole.proof));
         let mut groups: Vec<&NewNodes> = whole.new_nodes.iter().collect();
         groups.sort_by_key(|group| (problem.candidates[group.candidate as usize].price, group.candidate));
         let (mut lacking, mut pods) = (lacking.clone(), vec![0; problem.classes.len()]);
@@ -161,7 +171,7 @@ impl Run<'_, '_, '_, '_> {
             }
         }
         if pods.iter().all(|count| *count == 0) {
-            return Some(whole);
+            return Some(OnDemandFirst { solution: whole, without_spot });
         }
         for (class, count) in without.classes.iter_mut().zip(pods) {
             class.count = count;
@@ -169,7 +179,54 @@ impl Run<'_, '_, '_, '_> {
             class.existing.clear();
         }
         let solved = solve(&without, &self.inputs.options.solver, stop);
-        self.checked(&without, solved)
+        let solution = self.checked(&without, solved)?;
+        Some(OnDemandFirst { solution, without_spot })
+    }
+
+    /// Returns a bound for all plans that keep the floor of the only pool in `lacking`, and its proof; `None` if it cannot be told.
+    ///
+    /// A plan without spot nodes of the pool costs at least the bound in `first`. Any other plan has the on-demand nodes that the pool
+    /// lacks. If each on-demand node were cheaper by some amount, it would cost less by that amount for each of them, at least. So the
+    /// bound for these lower prices, plus the amounts, holds for it.
+    pub(crate) fn bound_with_floor(
+        &self,
+        candidates: &[NodeCandidate],
+        columns: &Columns,
+        problem: &Problem,
+        (lacking, first): (&BTreeMap<usize, u64>, &OnDemandFirst),
+        stop: &mut dyn StopSignal,
+    ) -> Option<(UsdPerHour, Proof)> {
+        let without_spot = first.without_spot?;
+        let (&pool, &lacks) = lacking.iter().next().filter(|_| lacking.len() == 1)?;
+        // No plan has so many nodes.
+        if lacks == u64::MAX {
+            return Some(without_spot);
+        }
+        // A commitment would pay less of a lower price.
+        if !problem.commitments.is_empty() || stop.should_stop() {
+            return None;
+        }
+        let of_pool = |column: &Column| self.bought(candidates, *column).filter(|(of, _)| *of == pool);
+        let spot: Vec<Option<bool>> =
+            columns.all.iter().map(|column| of_pool(column).map(|(_, id)| is_spot(id))).collect();
+        let least = |wanted: bool| {
+            let all = spot.iter().zip(&problem.candidates).filter(|(is_spot, _)| **is_spot == Some(wanted));
+            all.map(|(_, candidate)| candidate.price).min()
+        };
+        // With this amount, the cheapest on-demand node costs as much as the cheapest spot node.
+        let amount = least(false)?.saturating_sub(least(true)?);
+        let mut cheaper = problem.clone();
+        for (is_spot, candidate) in spot.iter().zip(&mut cheaper.candidates) {
+            if *is_spot == Some(false) {
+                candidate.price = candidate.price.saturating_sub(amount);
+            }
+        }
+        let solved = solve(&cheaper, &self.inputs.options.solver, stop).ok()?;
+        if !solved.unplaced.is_empty() || check(&cheaper, &solved).is_err() {
+            return None;
+        }
+        let with_spot = solved.bound + amount.times(lacks);
+        Some((with_spot.min(without_spot.0), solved.proof.max(without_spot.1)))
     }
 
     /// Notes the rule on spot nodes that leaves pods of `classes` out, if one does. `lacking` are the pools without further spot
