@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
-use poolwright_core::disruption::{Proposal, RoomMade, SearchResult, SearchSchedule, make_room, propose};
+use poolwright_core::disruption::{
+    Proposal, RoomMade, SearchResult, SearchSchedule, make_room, propose, wants_room,
+};
 use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::{EventType, Snapshot, Subject};
 use poolwright_solver::StopSignal;
@@ -94,7 +96,7 @@ impl Consolidation {
         plan: &Plan,
         options: &PlanOptions,
     ) -> Option<RoomMade> {
-        if !self.moves.are_known().await {
+        if !wants_room(plan) || !self.moves.are_known().await {
             return None;
         }
         let (seen, current, options, now) =

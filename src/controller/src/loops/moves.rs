@@ -3,6 +3,8 @@
 //! The planning loop owns the ConfigMap. A move is stored before it begins, so a new leader does not move the same pods back. If
 //! the ConfigMap cannot be written, moves go on, and a restart forgets them.
 
+use std::time::Duration;
+
 use kube::Error;
 use poolwright_catalog::UsdPerHour;
 use poolwright_core::disruption::{MoveHistory, MoveRecord};
@@ -18,6 +20,9 @@ pub const NAME: &str = "poolwright-moves";
 const KEY: &str = "moves.json";
 /// The version of the format that this program writes and reads.
 const VERSION: u32 = 1;
+
+/// The time after a failed read in which no other is tried.
+const READ_AGAIN: Duration = Duration::from_secs(30);
 
 /// The data of the ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +56,8 @@ pub struct Moves {
     attempted: Option<Stored>,
     /// Whether the object must not be written, because it could not be understood or read.
     is_foreign: bool,
+    /// When it could not be read, on the monotonic clock, if the last read failed.
+    read_failed: Option<Duration>,
 }
 
 impl Moves {
@@ -64,6 +71,7 @@ impl Moves {
             saved_since: UsdPerHour::ZERO,
             attempted: None,
             is_foreign: false,
+            read_failed: None,
         }
     }
 
@@ -71,12 +79,16 @@ impl Moves {
     pub fn begin(&mut self) {
         self.object.forget();
         self.is_foreign = false;
+        self.read_failed = None;
     }
 
     /// Reads what earlier leaders stored, once in each term. Returns whether pods may move: not before it was read.
     pub async fn are_known(&mut self) -> bool {
         if self.object.is_read() || self.is_foreign {
             return true;
+        }
+        if self.has_just_failed() {
+            return false;
         }
         match self.load().await {
             Ok(()) => true,
@@ -115,6 +127,9 @@ impl Moves {
             // A user may have deleted it meanwhile.
             self.object.forget();
         }
+        if !self.object.is_read() && self.has_just_failed() {
+            return;
+        }
         if !self.object.is_read()
             && let Err(error) = self.load().await
         {
@@ -137,9 +152,20 @@ impl Moves {
         }
     }
 
+    /// Returns whether a read failed so shortly ago that none is tried, because plans wait for it.
+    fn has_just_failed(&self) -> bool {
+        let now = self.context.clock.monotonic();
+        self.read_failed.is_some_and(|failed| now.saturating_sub(failed) < READ_AGAIN)
+    }
+
     /// Reads the object, and adds what is in it to what is known.
     async fn load(&mut self) -> Result<(), Error> {
-        let read = parse::<Stored>(self.object.read().await?, KEY, VERSION);
+        let found = self.object.read().await;
+        // Without permission, pods move all the same.
+        let is_failure = |error: &Error| !matches!(error, Error::Api(status) if status.code == 403);
+        let has_failed = found.as_ref().is_err_and(is_failure);
+        self.read_failed = has_failed.then(|| self.context.clock.monotonic());
+        let read = parse::<Stored>(found?, KEY, VERSION);
         let was_foreign = std::mem::replace(&mut self.is_foreign, read.is_err());
         self.stored = match read {
             Ok(stored) => stored.unwrap_or_default(),
@@ -293,6 +319,9 @@ mod tests {
         let mut new = Scene::new(&api);
         api.fault(Method::GET, "/configmaps", Fault::Fails(500));
         assert!(!new.moves.are_known().await);
+        new.clock.advance(Duration::from_secs(29));
+        assert!(!new.moves.are_known().await, "plans do not wait for another read so soon");
+        new.clock.advance(Duration::from_secs(1));
         assert!(new.moves.are_known().await);
         assert_ne!(new.moves.history, MoveHistory::default());
     }

@@ -208,8 +208,9 @@ impl Planner {
         let created = self.executor.create_claims(&plan.claims, self.config.create_concurrency).await;
         self.context.world.nominate(&plan);
         self.count_followed(&followed.actions, &snapshot);
-        self.consolidation.count_saved(followed.saved).await;
+        // Drains do not wait for the ConfigMap.
         self.executor.submit(followed.actions, &snapshot);
+        self.consolidation.count_saved(followed.saved).await;
         let quiet = plan.claims.is_empty()
             && followed.obsolete.is_empty()
             && !makes_room

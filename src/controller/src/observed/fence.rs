@@ -16,6 +16,8 @@ pub struct Fence {
     buried: BTreeSet<String>,
     /// The newest version that a watch has shown, by kind. A watch shows all changes of its kind in order.
     shown: BTreeMap<&'static str, u64>,
+    /// The newest version in a list that is not complete yet, by kind.
+    listing: BTreeMap<&'static str, u64>,
 }
 
 fn number(version: Option<&str>) -> Option<u64> {
@@ -56,6 +58,23 @@ impl Fence {
     /// Registers that the watch of a kind starts again, perhaps on an API server that was restored from a backup.
     pub fn starts_again(&mut self, kind: &str) {
         self.shown.remove(kind);
+        self.listing.remove(kind);
+    }
+
+    /// Registers that the list of a kind has this version of an object.
+    pub fn lists(&mut self, kind: &'static str, version: Option<&str>) {
+        if let Some(version) = number(version) {
+            let known = self.listing.entry(kind).or_default();
+            *known = version.max(*known);
+        }
+    }
+
+    /// Registers that the list of a kind is complete. It shows all changes up to its newest object.
+    pub fn listed(&mut self, kind: &'static str) {
+        if let Some(version) = self.listing.remove(kind) {
+            let known = self.shown.entry(kind).or_default();
+            *known = version.max(*known);
+        }
     }
 
     /// Returns whether the watch of a kind has already shown this version of an object, or a later change. A response with it brings
@@ -124,6 +143,18 @@ mod tests {
         assert!(!fence.has_shown("Pod", Some("110")), "another kind has its own watch");
         fence.starts_again("Node");
         assert!(!fence.has_shown("Node", Some("110")));
+    }
+
+    #[test]
+    fn a_complete_list_shows_all_changes_up_to_its_newest_object() {
+        let mut fence = Fence::default();
+        fence.starts_again("Node");
+        fence.lists("Node", Some("120"));
+        fence.lists("Node", Some("100"));
+        assert!(!fence.has_shown("Node", Some("110")), "the list is not in the index yet");
+        fence.listed("Node");
+        assert!(fence.has_shown("Node", Some("110")), "an object with that version is in the list or gone");
+        assert!(!fence.has_shown("Node", Some("121")));
     }
 
     #[test]

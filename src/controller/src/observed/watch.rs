@@ -170,32 +170,33 @@ impl<K: Kind> Intake<K> {
         let is_change = matches!(event, watcher::Event::Apply(_) | watcher::Event::Delete(_));
         match event {
             watcher::Event::Apply(object) => {
-                self.shows(&object);
-                if let Some(model) = self.read(&object) {
-                    let (uid, version) = (object.uid().unwrap_or_default(), object.resource_version());
-                    world.change(|state| {
-                        if state.fence.is_late(&uid, version.as_deref()) {
-                            return Change::None;
-                        }
-                        if let Ok(object) = object.0 {
-                            K::keep(state, object);
-                        }
-                        K::apply(state, model)
-                    });
-                }
+                let model = self.read(&object);
+                let (uid, version) = (object.uid().unwrap_or_default(), object.resource_version());
+                // A version counts as shown only together with what it says.
+                world.change(|state| {
+                    state.fence.shows(K::NAME, version.as_deref());
+                    let Some(model) = model else { return Change::None };
+                    if state.fence.is_late(&uid, version.as_deref()) {
+                        return Change::None;
+                    }
+                    if let Ok(object) = object.0 {
+                        K::keep(state, object);
+                    }
+                    K::apply(state, model)
+                });
             }
             watcher::Event::Delete(object) => {
-                self.shows(&object);
                 let (namespace, name) = (object.namespace(), object.name_any());
                 let key = (namespace.clone().unwrap_or_default(), name.clone());
                 self.malformed.remove(&key);
                 self.ignored.remove(&key);
-                let uid = object.uid().unwrap_or_default();
+                let (uid, version) = (object.uid().unwrap_or_default(), object.resource_version());
                 let gone = Some(Gone {
                     at: self.observers.clock.now(),
                     deleted: object.meta().deletion_timestamp.is_some(),
                 });
                 world.change(|state| {
+                    state.fence.shows(K::NAME, version.as_deref());
                     state.fence.gone(&uid);
                     K::delete(state, Key { namespace: namespace.as_deref(), name: &name, gone })
                 });
@@ -208,7 +209,7 @@ impl<K: Kind> Intake<K> {
                 });
             }
             watcher::Event::InitApply(object) => {
-                let uid = object.uid().unwrap_or_default();
+                let (uid, version) = (object.uid().unwrap_or_default(), object.resource_version());
                 if world.is_buried(&uid) {
                     return;
                 }
@@ -216,6 +217,7 @@ impl<K: Kind> Intake<K> {
                 let (namespace, name) = (object.namespace(), object.name_any());
                 let mut known = None;
                 world.change(|state| {
+                    state.fence.lists(K::NAME, version.as_deref());
                     if model.is_none() {
                         let key = Key { namespace: namespace.as_deref(), name: &name, gone: None };
                         known = K::known(state.index.view(), key);
@@ -231,7 +233,10 @@ impl<K: Kind> Intake<K> {
                 let count = models.len();
                 self.listed = true;
                 let now = self.observers.clock.now();
-                world.change(|state| K::reset(state, models, now));
+                world.change(|state| {
+                    state.fence.listed(K::NAME);
+                    K::reset(state, models, now)
+                });
                 self.observers.metrics.watch_synced.with_label_values(&[K::NAME]).set(1);
                 self.wait_no_longer();
                 // The first listing is a change even if it is empty, because loops may wait for it.
@@ -243,13 +248,6 @@ impl<K: Kind> Intake<K> {
             let took = self.observers.clock.monotonic().saturating_sub(arrived);
             self.observers.metrics.index_duration.observe(took.as_secs_f64());
         }
-    }
-
-    fn shows(&self, object: &DeserializeGuard<K::Object>) {
-        self.observers.world.change(|state| {
-            state.fence.shows(K::NAME, object.meta().resource_version.as_deref());
-            Change::None
-        });
     }
 
     fn read(&mut self, object: &DeserializeGuard<K::Object>) -> Option<K::Model> {

@@ -145,13 +145,14 @@ impl World {
 
     // === Our own writes, applied at once ===
 
-    /// Adds a claim from the API server's response to its creation.
+    /// Adds a claim from the API server's response to its creation, or from a list. Not if the watch has shown that version or a later
+    /// change: a late list must not bring back a deleted claim.
     pub fn claim_created(&self, object: &NodeClaim) -> Result<(), String> {
         let claim = poolwright_intake::node_claim(object).map_err(|error| error.to_string())?;
         let now = self.clock.now();
         self.change(|state| {
-            // An older list may still contain it.
-            if state.fence.is_buried(&claim.uid.0) {
+            // An older list may still contain a deleted claim. A claim that exists and that the watch has shown is in the index.
+            if state.fence.is_buried(&claim.uid.0) || is_known(&state.fence, object) {
                 return Change::None;
             }
             state.fence.wrote(&claim.uid.0, object.metadata.resource_version.as_deref());
@@ -440,9 +441,46 @@ impl World {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::edge::clock::Clock;
     use crate::edge::clock::testing::TestClock;
+
+    #[test]
+    fn a_late_list_does_not_bring_back_a_claim_whose_deletion_the_watch_has_shown() {
+        let world = World::new(BatchWindow::default(), Setbacks::default(), Arc::new(TestClock::new()));
+        let object = |name: &str, version: &str| -> NodeClaim {
+            let object = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodeClaim",
+                "metadata": {"name": name, "uid": name, "resourceVersion": version,
+                    "labels": {"poolwright.dev/nodepool": "gpu"}, "creationTimestamp": "2026-01-01T00:00:00Z"},
+                "spec": {"nodeClassRef": {"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "default"},
+                    "offerings": [{"instanceType": "g5.xlarge", "zone": "us-east-1a", "capacityType": "on-demand",
+                        "usdPerHour": "1.006", "allocatable": {"cpu": "3920m"}}]}});
+            serde_json::from_value(object).unwrap()
+        };
+        let name = ClaimName("a".to_owned());
+        world.claim_created(&object("a", "100")).unwrap();
+        assert!(world.claim(&name).is_some());
+        world.change(|state| {
+            state.fence.shows("NodeClaim", Some("110"));
+            state.fence.gone("a");
+            state.index.delete_claim(&name)
+        });
+        world.claim_created(&object("a", "100")).unwrap();
+        assert!(world.claim(&name).is_none());
+        // The watch starts again, and its list no longer has the claim.
+        world.change(|state| {
+            state.fence.starts_again("NodeClaim");
+            state.fence.lists("NodeClaim", Some("120"));
+            state.fence.listed("NodeClaim");
+            Change::None
+        });
+        world.claim_created(&object("a", "100")).unwrap();
+        assert!(world.claim(&name).is_none());
+        world.claim_created(&object("b", "130")).unwrap();
+        assert!(world.claim(&ClaimName("b".to_owned())).is_some(), "the watch has not shown that one yet");
+    }
 
     #[test]
     fn a_calendar_that_is_set_back_holds_up_no_plan() {

@@ -21,7 +21,7 @@ use poolwright_terms::Reason;
 use crate::action::{Action, Event, EventType, Subject};
 use crate::disruption::follow::is_open;
 use crate::disruption::move_history::MoveHistory;
-use crate::disruption::room_search::{Choice, GivesWay, RoomSearch, Wanted};
+use crate::disruption::room_search::{Choice, GivesWay, RoomSearch, Wanted, is_short};
 use crate::lifecycle::protection::Facts;
 use crate::model::PlanOptions;
 use crate::model::plan::{MovedTo, Plan, Target};
@@ -49,6 +49,13 @@ pub struct RoomMade {
     pub takers: Vec<Uid>,
 }
 
+/// Returns whether [`make_room()`] may find anything for a plan: it buys a node, or leaves out a pod that may take room.
+pub fn wants_room(plan: &Plan) -> bool {
+    let may_take = plan.unplaced.iter().any(|left| is_short(left.reason))
+        || plan.moved.iter().any(|moved| matches!(moved.to, MovedTo::Unplaced(_)));
+    plan.refused.is_empty() && (!plan.claims.is_empty() || may_take)
+}
+
 /// Searches for pods that give way to waiting pods, if that costs less than a node that `current` buys for these. `current` is a plan
 /// for the same snapshot, and `move_history` holds earlier moves.
 pub fn make_room(
@@ -59,8 +66,7 @@ pub fn make_room(
     options: &PlanOptions,
     stop: &mut dyn StopSignal,
 ) -> Option<RoomMade> {
-    let is_idle = current.claims.is_empty() && current.unplaced.is_empty() && current.moved.is_empty();
-    if is_idle || !current.refused.is_empty() {
+    if !wants_room(current) {
         return None;
     }
     let mut search = RoomSearch::new(Facts::new(snapshot, now), current, move_history, options);
@@ -162,5 +168,25 @@ impl RoomSearch<'_> {
         let takers =
             choice.takers.iter().filter_map(|key| self.asks(key)).map(MoveHistory::identity).collect();
         RoomMade { plan, actions, evicted, explanations, emptied, takers }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::plan::{UnplacedPod, UnplacedReason};
+
+    #[test]
+    fn no_room_is_wanted_for_a_plan_that_buys_nothing_unless_a_pod_waits_for_a_node_that_cannot_be_bought() {
+        let leaving = |reason| {
+            let pod = PodKey::new("ml", "a");
+            let unplaced = vec![UnplacedPod { pod, reason, message: String::new() }];
+            Plan { unplaced, ..Plan::default() }
+        };
+        assert!(!wants_room(&Plan::default()));
+        assert!(!wants_room(&leaving(UnplacedReason::TopologyRule)));
+        assert!(wants_room(&leaving(UnplacedReason::LimitReached)));
+        let refused = Plan { refused: vec!["a bug".to_owned()], ..leaving(UnplacedReason::LimitReached) };
+        assert!(!wants_room(&refused));
     }
 }

@@ -38,7 +38,7 @@ pub(crate) mod worst_case;
 pub use crate::disruption::drift::drift;
 pub use crate::disruption::follow::{FollowUp, follow};
 pub use crate::disruption::kept::Kept;
-pub use crate::disruption::make_room::{RoomMade, make_room};
+pub use crate::disruption::make_room::{RoomMade, make_room, wants_room};
 pub use crate::disruption::move_history::MoveHistory;
 pub use crate::disruption::move_record::MoveRecord;
 pub use crate::disruption::outlook::{Elsewhere, Outlook, outlook};

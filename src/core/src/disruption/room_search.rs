@@ -23,6 +23,11 @@ use crate::rules;
 /// The most plans for one node.
 const TRIES: usize = 3;
 
+/// Returns whether a pod waits because nodes that fit it cannot be bought now.
+pub(crate) fn is_short(reason: UnplacedReason) -> bool {
+    matches!(reason, UnplacedReason::LimitReached | UnplacedReason::OfferingsHeldBack)
+}
+
 /// A node that is not bought if pods give way.
 pub(crate) struct Wanted {
     /// The pods that it would be for.
@@ -129,8 +134,6 @@ impl<'a> RoomSearch<'a> {
 
     /// Returns the pods for which room is being made, and for which no node can be bought now.
     pub fn prepared(&self, is_emptied: impl Fn(&ClaimName) -> bool) -> Vec<&'a PodKey> {
-        let is_short =
-            |reason| matches!(reason, UnplacedReason::LimitReached | UnplacedReason::OfferingsHeldBack);
         let waiting = self.current.unplaced.iter().filter(|left| is_short(left.reason));
         let waiting = waiting.map(|left| &left.pod).filter(|key| {
             let pod = self.facts.snapshot.pods.get(key).filter(|pod| pod.group_key().is_none());

@@ -1,12 +1,12 @@
 //! Repeated attempts at a plan. Each attempt uses the lessons of earlier ones about rules, limits and gangs.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use poolwright_solver::StopSignal;
 
 use crate::model::PodKey;
-use crate::model::plan::{Plan, UnplacedReason};
+use crate::model::plan::{Plan, UnplacedPod, UnplacedReason};
 use crate::model::relaxed::PreferencePolicy;
 use crate::plan::attempt::Attempt;
 use crate::plan::audit::topology as audit_topology;
@@ -52,17 +52,13 @@ impl PlanContext<'_> {
         best
     }
 
-    /// Returns the number of unplaced pods by priority, the highest first.
-    pub fn left_over(&self, plan: &Plan) -> Vec<(Reverse<i32>, usize)> {
-        let mut counts: BTreeMap<Reverse<i32>, usize> = BTreeMap::new();
-        for want in &self.demand.pending {
-            counts.entry(Reverse(want.pod.priority)).or_default();
-        }
-        for left in &plan.unplaced {
-            let priority = self.snapshot.pods.get(&left.pod).map_or(0, |pod| pod.priority);
-            *counts.entry(Reverse(priority)).or_default() += 1;
-        }
-        counts.into_iter().collect()
+    /// Returns the priorities of unplaced pods, the highest first. The plan with the lesser list leaves out fewer pods of the highest
+    /// priority in which they differ.
+    pub fn left_over(&self, plan: &Plan) -> Vec<i32> {
+        let priority = |left: &UnplacedPod| self.snapshot.pods.get(&left.pod).map_or(0, |pod| pod.priority);
+        let mut priorities: Vec<i32> = plan.unplaced.iter().map(priority).collect();
+        priorities.sort_unstable_by_key(|priority| Reverse(*priority));
+        priorities
     }
 
     /// Repeats attempts until nothing new is learned.

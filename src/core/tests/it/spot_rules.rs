@@ -17,9 +17,14 @@ fn market() -> Catalogue {
         Kind("one", capacity(4, 16, 0), None, &[("a", "0.30"), ("b", "0.30")]),
         Kind("two", capacity(4, 16, 0), None, &[("a", "0.33")]),
     ]);
+    and_on_spot(&sold, |kind| if kind == "one" { "0.10" } else { "0.11" })
+}
+
+/// Returns a catalogue that sells everything on spot, too, at these prices by type.
+fn and_on_spot(sold: &Catalogue, price: impl Fn(&str) -> &'static str) -> Catalogue {
     let mut offerings = sold.offerings().to_vec();
     offerings.extend(sold.offerings().iter().cloned().map(|mut one| {
-        let price = if one.id.instance_type.as_str() == "one" { "0.10" } else { "0.11" };
+        let price = price(one.id.instance_type.as_str());
         one.id.capacity_type = Spot;
         one.price =
             Price::Known(Quote { usd_per_hour: usd(price), source: PriceSource::new("test"), as_of: None });
@@ -120,6 +125,24 @@ fn a_floor_in_nodes_buys_so_many_on_demand_and_all_others_on_spot() {
     assert_eq!((bought_of(&cheapest), cheapest.bound), ((3, 0), usd("0.90")), "too few pods for a spot node");
     assert_eq!(bought_of(&planned(&of(number(2), 1))), (1, 0));
     assert_eq!(bought_of(&planned(&with(of(number(2), 2), running(2, 0)))), (0, 2));
+}
+
+#[test]
+fn a_floor_of_one_node_does_not_put_all_pods_on_one_large_on_demand_node_if_a_small_one_and_spot_cost_less() {
+    let snapshot = |large: &'static [(&'static str, &'static str)]| {
+        let sold = catalogue(vec![
+            Kind("small", capacity(4, 16, 0), None, &[("a", "0.40")]),
+            Kind("large", capacity(16, 64, 0), None, large),
+        ]);
+        let sold = and_on_spot(&sold, |kind| if kind == "small" { "0.10" } else { "0.50" });
+        with_pods(cluster(sold, [number(1)]), 4)
+    };
+    // Without spot nodes, one large node is cheaper than four small ones.
+    let plan = planned(&snapshot(&[("a", "1.00")]));
+    assert_eq!((bought_of(&plan), plan.cost), ((1, 3), usd("0.70")));
+    assert!(plan.bound <= plan.cost, "{}", plan.bound);
+    let plan = planned(&snapshot(&[("a", "0.60")]));
+    assert_eq!((bought_of(&plan), plan.cost), ((1, 0), usd("0.60")), "here, the large node costs less");
 }
 
 #[test]

@@ -24,7 +24,7 @@ use crate::supply::offerings::Supply;
 /// The most times that the pods which fit larger nodes are planned for again, without those that do not.
 const TRIES: usize = 4;
 
-impl PlanContext<'_> {
+impl<'a> PlanContext<'a> {
     /// Makes a plan within the limits, with fewer and larger nodes where these hold more pods.
     ///
     /// If the plan with larger nodes leaves out pods, too, the others are planned for as if those did not exist. So pods that are held
@@ -37,12 +37,14 @@ impl PlanContext<'_> {
         stop: &mut dyn StopSignal,
     ) -> Attempt {
         let mut tries = 0;
+        // The last plan with larger nodes that was better, with its demand and the pods that it holds back.
+        let mut accepted = None;
         loop {
             let (demand, before) = (self.demand.clone(), held.clone());
             let first = self.weigh_and_hold(ceilings, inputs, held, stop);
             let crowds = self.crowds(ceilings, (&demand, &before), held, inputs.0, &first.plan);
             if crowds.is_empty() || stop.should_stop() {
-                return first;
+                return self.unless_worse(first, accepted, held);
             }
             let after = (mem::replace(&mut self.demand, demand), mem::replace(held, before.clone()));
             self.renew_horizons();
@@ -54,16 +56,34 @@ impl PlanContext<'_> {
             if !is_better {
                 (self.demand, *held) = after;
                 self.renew_horizons();
-                return first;
+                return self.unless_worse(first, accepted, held);
             }
             tries += 1;
             let holds_none = held.len() == before.len();
             if holds_none || tries == TRIES {
                 let serves_all = holds_none && second.plan.unplaced.len() == self.demand.unplaced.len();
                 lower_bound(&mut second.plan, Some(&first.plan).filter(|_| serves_all));
-                return second;
+                return self.unless_worse(second, accepted, held);
             }
+            accepted = Some((second, self.demand.clone(), held.clone()));
         }
+    }
+
+    /// Returns a plan, or the plan that was accepted before it, if that leaves out fewer pods or the later one was refused.
+    fn unless_worse(
+        &mut self,
+        later: Attempt,
+        accepted: Option<(Attempt, Demand<'a>, Held)>,
+        held: &mut Held,
+    ) -> Attempt {
+        let Some((mut before, demand, of_before)) = accepted else { return later };
+        if later.plan.refused.is_empty() && self.left_over(&later.plan) <= self.left_over(&before.plan) {
+            return later;
+        }
+        (self.demand, *held) = (demand, of_before);
+        self.renew_horizons();
+        lower_bound(&mut before.plan, None);
+        before
     }
 
     /// Returns how many pods a new node must hold, by namespace, so that the pods for which nodes are bought or which were held back
@@ -140,4 +160,60 @@ fn lower_bound(plan: &mut Plan, other: Option<&Plan>) {
         over_time.bound = other.map_or(Usd::default(), |other| other.bound.min(over_time.bound));
     }
     plan.proof = other.map_or(plan.proof, |other| other.proof.max(plan.proof));
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use poolwright_solver::NeverStop;
+
+    use super::*;
+    use crate::model::plan::{UnplacedPod, UnplacedReason};
+    use crate::model::{PlanOptions, Pod, Snapshot};
+    use crate::plan::prepare::prepare;
+
+    /// Returns an attempt that leaves out these pods.
+    fn leaving(context: &PlanContext<'_>, supply: &Supply<'_>, names: &[&str]) -> Attempt {
+        let mut attempt = context.weigh(supply, &mut NeverStop);
+        let left_out = |name: &&str| UnplacedPod {
+            pod: PodKey::new("ml", *name),
+            reason: UnplacedReason::NamespaceLimitReached,
+            message: String::new(),
+        };
+        attempt.plan.unplaced = names.iter().map(left_out).collect();
+        attempt
+    }
+
+    #[test]
+    fn a_better_plan_with_larger_nodes_is_kept_if_a_later_one_is_refused_or_leaves_out_more() {
+        let mut snapshot = Snapshot::default();
+        for (name, priority) in [("a", 0), ("b", 0), ("vital", 10)] {
+            let pod = Pod { priority, ..Pod::waiting(PodKey::new("ml", name), PodSpec::default()) };
+            snapshot.pods.insert(pod.key.clone(), pod.into());
+        }
+        let options = PlanOptions::default();
+        let prepared = prepare(&snapshot, Timestamp::UNIX_EPOCH, &options);
+        let cases: [(&[&str], &[&str], bool, bool); 5] = [
+            (&["a"], &["a"], false, false),
+            (&["a"], &["a", "b"], false, true),
+            (&["vital"], &["a", "b"], false, false),
+            (&["a", "b"], &["vital"], false, true),
+            (&["a"], &[], true, true),
+        ];
+        for (before, later, refused, is_kept) in cases {
+            let (mut context, supply) = PlanContext::new(&prepared);
+            let mut earlier = leaving(&context, &supply, before);
+            let mut later = leaving(&context, &supply, later);
+            earlier.plan.cost = UsdPerHour::from_micros(1);
+            later.plan.cost = UsdPerHour::from_micros(2);
+            later.plan.refused.extend(refused.then(|| "a bug".to_owned()));
+            let demand = context.demand.clone();
+            context.demand.pending.clear();
+            let accepted = Some((earlier, demand.clone(), Held::new()));
+            let kept = context.unless_worse(later, accepted, &mut Held::new());
+            assert_eq!(kept.plan.cost == UsdPerHour::from_micros(1), is_kept, "{before:?}");
+            let pending = if is_kept { demand.pending.len() } else { 0 };
+            assert_eq!(context.demand.pending.len(), pending, "the demand is that of the plan");
+        }
+    }
 }

@@ -407,9 +407,10 @@ impl Run<'_, '_, '_, '_> {
         };
         let done = instead.as_ref().map_or(&solution, |first| &first.solution);
         // A plan that keeps the floor costs no less than one with too many spot nodes, unless it leaves more pods out.
-        let left = |of: &Solution| of.unplaced.iter().map(|left| u64::from(left.count)).sum::<u64>();
-        let bounding = if left(done) > left(&solution) { done } else { &solution };
-        let first = instead.as_ref().filter(|_| bound && left(&solution) == 0);
+        let left = spot::left_out(&solution);
+        let leaves_more = instead.as_ref().is_some_and(|first| first.left_out > left);
+        let bounding = if leaves_more { done } else { &solution };
+        let first = instead.as_ref().filter(|_| bound && left == 0);
         let with_floor = first
             .and_then(|first| self.bound_with_floor(candidates, &columns, &problem, (&lacking, first), stop));
         self.apply(candidates, (&classes, &there), &columns, done);

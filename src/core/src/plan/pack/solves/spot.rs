@@ -2,10 +2,11 @@
 //!
 //! The solver keeps the shares, running nodes included. It does not know that spot nodes may have to wait: for a number of on-demand
 //! nodes, or because too few of the running nodes are on demand. So a solution that has spot nodes too early is not carried out. The
-//! first on-demand nodes of a plan without these spot nodes come first, and the rest is solved after them. The bound of such a plan
-//! follows from two cases: it has no spot node, or it has at least the on-demand nodes that the pool lacks.
+//! first on-demand nodes of a plan without these spot nodes come first, and the rest is solved after them. Such a plan may prefer one
+//! large node for all pods, so the cheapest on-demand nodes are tried, too. The bound of such a plan follows from two cases: it has no
+//! spot node, or it has at least the on-demand nodes that the pool lacks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{OfferingId, UsdPerHour};
 use poolwright_solver::problem::NodeShare;
@@ -30,8 +31,85 @@ pub(crate) struct SpotShares {
 pub(crate) struct OnDemandFirst {
     /// The solution for the pods on them.
     pub solution: Solution,
+    /// The number of pods that a plan without spot nodes of these pools leaves out.
+    pub left_out: u64,
     /// A bound for all plans without spot nodes of these pools, and its proof, if such a plan places all pods.
     without_spot: Option<(UsdPerHour, Proof)>,
+}
+
+/// The pool of each column that buys nodes, and whether these are spot nodes.
+type Bought = [Option<(usize, bool)>];
+
+/// Returns the number of pods that a solution leaves out.
+pub(crate) fn left_out(solution: &Solution) -> u64 {
+    solution.unplaced.iter().map(|left| u64::from(left.count)).sum()
+}
+
+/// Closes the spot nodes of pools that lack on-demand nodes.
+fn close_spot(problem: &mut Problem, bought: &Bought, lacking: &BTreeMap<usize, u64>) {
+    for (bought, candidate) in bought.iter().zip(&mut problem.candidates) {
+        if bought.is_some_and(|(pool, is_spot)| is_spot && lacking.contains_key(&pool)) {
+            candidate.max_nodes = Some(0);
+        }
+    }
+}
+
+/// Returns the pools that lack on-demand nodes even with those of a solution, with the number that each lacks then.
+fn lacking_after(
+    bought: &Bought,
+    lacking: &BTreeMap<usize, u64>,
+    solution: &Solution,
+) -> BTreeMap<usize, u64> {
+    let mut lacking = lacking.clone();
+    for group in &solution.new_nodes {
+        if let Some((pool, false)) = bought[group.candidate as usize]
+            && let Some(left) = lacking.get_mut(&pool)
+        {
+            *left = left.saturating_sub(group.count.into());
+        }
+    }
+    lacking.retain(|_, left| *left > 0);
+    lacking
+}
+
+/// Returns the problem for the pods that a solution for a part of them leaves.
+fn rest(problem: &Problem, part: &Solution) -> Problem {
+    let mut rest = problem.clone();
+    for used in &part.on_existing {
+        for (class, count) in &used.pods {
+            let class = &mut rest.classes[*class as usize];
+            class.count = class.count.saturating_sub(*count);
+            let free = &mut rest.existing[used.node as usize].free;
+            for (free, request) in free.iter_mut().zip(&class.requests) {
+                *free = free.saturating_sub(request.saturating_mul(u64::from(*count)));
+            }
+        }
+    }
+    for group in &part.new_nodes {
+        let nodes = u64::from(group.count);
+        let candidate = &mut rest.candidates[group.candidate as usize];
+        candidate.max_nodes = candidate.max_nodes.map(|most| most.saturating_sub(group.count));
+        for (limit, each) in &candidate.limit_use {
+            let bound = &mut rest.limits[*limit as usize].bound;
+            *bound = bound.saturating_sub(each.saturating_mul(nodes));
+        }
+        for share in &mut rest.node_shares {
+            if share.part.contains(&group.candidate) {
+                share.running_part = share.running_part.saturating_add(group.count);
+            }
+            if share.of.contains(&group.candidate) {
+                share.running_of = share.running_of.saturating_add(group.count);
+            }
+        }
+        for (class, each) in &group.pods {
+            let class = &mut rest.classes[*class as usize];
+            class.count = class.count.saturating_sub(each.saturating_mul(group.count));
+        }
+    }
+    for (commitment, used) in rest.commitments.iter_mut().zip(&part.commitment_use) {
+        commitment.left = commitment.left.saturating_sub(*used);
+    }
+    rest
 }
 
 impl Run<'_, '_, '_, '_> {
@@ -137,7 +215,8 @@ impl Run<'_, '_, '_, '_> {
     }
 
     /// Returns a solution for a part of the pods: those on the cheapest of the on-demand nodes that the pools lack, in a plan without
-    /// spot nodes of these pools. It is the whole plan if that has no such node. `None` if a solution failed verification.
+    /// spot nodes of these pools. It is the whole plan if that has no such node. If the cheapest on-demand nodes of all and spot nodes
+    /// for the rest cost less, it is the solution for the pods on those nodes. `None` if a solution failed verification.
     pub(crate) fn on_demand_first(
         &mut self,
         candidates: &[NodeCandidate],
@@ -150,37 +229,110 @@ impl Run<'_, '_, '_, '_> {
             |column: &Column| self.bought(candidates, *column).map(|(pool, id)| (pool, is_spot(id)));
         let bought: Vec<Option<(usize, bool)>> = columns.all.iter().map(of_pool).collect();
         let mut without = problem.clone();
-        for (bought, candidate) in bought.iter().zip(&mut without.candidates) {
-            if bought.is_some_and(|(pool, is_spot)| is_spot && lacking.contains_key(&pool)) {
-                candidate.max_nodes = Some(0);
-            }
-        }
+        close_spot(&mut without, &bought, lacking);
         let solved = solve(&without, &self.inputs.options.solver, stop);
         let whole = self.checked(&without, solved)?;
-        let without_spot = whole.unplaced.is_empty().then_some((whole.bound, whole.proof));
+        let left_out = left_out(&whole);
+        let without_spot = (left_out == 0).then_some((whole.bound, whole.proof));
         let mut groups: Vec<&NewNodes> = whole.new_nodes.iter().collect();
         groups.sort_by_key(|group| (problem.candidates[group.candidate as usize].price, group.candidate));
-        let (mut lacking, mut pods) = (lacking.clone(), vec![0; problem.classes.len()]);
+        let (mut still, mut pods) = (lacking.clone(), vec![0; problem.classes.len()]);
         for group in groups {
             let pool = bought[group.candidate as usize].map(|(pool, _)| pool);
-            let Some(left) = pool.and_then(|pool| lacking.get_mut(&pool)) else { continue };
+            let Some(left) = pool.and_then(|pool| still.get_mut(&pool)) else { continue };
             let nodes = u32::try_from(*left).unwrap_or(u32::MAX).min(group.count);
             *left -= u64::from(nodes);
             for (class, each) in &group.pods {
                 pods[*class as usize] += each * nodes;
             }
         }
-        if pods.iter().all(|count| *count == 0) {
-            return Some(OnDemandFirst { solution: whole, without_spot });
+        let first = if pods.iter().all(|count| *count == 0) {
+            whole
+        } else {
+            for (class, count) in without.classes.iter_mut().zip(pods) {
+                class.count = count;
+                // In the plan, other pods may be in that room.
+                class.existing.clear();
+            }
+            let solved = solve(&without, &self.inputs.options.solver, stop);
+            self.checked(&without, solved)?
+        };
+        let cheapest = self.on_cheapest(problem, &bought, lacking, stop);
+        let better = cheapest.filter(|cheapest| {
+            let mut with_rest = |part: &Solution| self.with_rest((problem, part), &bought, lacking, stop);
+            let (Some((left, cost)), Some((left_before, cost_before))) =
+                (with_rest(cheapest), with_rest(&first))
+            else {
+                return false;
+            };
+            let leaves_no_more = left.iter().zip(&left_before).all(|(left, before)| left <= before);
+            leaves_no_more && (left != left_before || cost < cost_before)
+        });
+        Some(OnDemandFirst { solution: better.unwrap_or(first), left_out, without_spot })
+    }
+
+    /// Returns a solution that passes the checker, for a comparison; `None` if there is none.
+    fn tried(&self, problem: &Problem, stop: &mut dyn StopSignal) -> Option<Solution> {
+        let solved = solve(problem, &self.inputs.options.solver, stop).ok()?;
+        check(problem, &solved).is_ok().then_some(solved)
+    }
+
+    /// Returns a solution for the pods on the cheapest on-demand nodes that hold a waiting pod, as many as the pools lack. `None` if
+    /// there are not so many, or if the time ends.
+    fn on_cheapest(
+        &self,
+        problem: &Problem,
+        bought: &Bought,
+        lacking: &BTreeMap<usize, u64>,
+        stop: &mut dyn StopSignal,
+    ) -> Option<Solution> {
+        if stop.should_stop() || lacking.values().any(|lacks| *lacks == u64::MAX) {
+            return None;
         }
-        for (class, count) in without.classes.iter_mut().zip(pods) {
-            class.count = count;
-            // In the plan, other pods may be in that room.
+        let mut part = problem.clone();
+        for candidate in &mut part.candidates {
+            candidate.max_nodes = Some(0);
+        }
+        for class in &mut part.classes {
             class.existing.clear();
         }
-        let solved = solve(&without, &self.inputs.options.solver, stop);
-        let solution = self.checked(&without, solved)?;
-        Some(OnDemandFirst { solution, without_spot })
+        let homes: BTreeSet<u32> =
+            problem.classes.iter().flat_map(|class| &class.candidates).copied().collect();
+        let mut homes: Vec<u32> = homes.into_iter().collect();
+        homes.sort_by_key(|at| (problem.candidates[*at as usize].price, *at));
+        let mut still = lacking.clone();
+        for at in homes {
+            let Some((pool, false)) = bought[at as usize] else { continue };
+            let Some(left) = still.get_mut(&pool) else { continue };
+            let most = problem.candidates[at as usize].max_nodes.unwrap_or(u32::MAX);
+            let nodes = u32::try_from(*left).unwrap_or(u32::MAX).min(most);
+            part.candidates[at as usize].max_nodes = Some(nodes);
+            *left -= u64::from(nodes);
+        }
+        let mut solution = self.tried(&part, stop)?;
+        let is_enough =
+            !solution.new_nodes.is_empty() && lacking_after(bought, lacking, &solution).is_empty();
+        // The pods that it leaves out are those of the next round.
+        solution.unplaced.clear();
+        is_enough.then_some(solution)
+    }
+
+    /// Returns the pods that are left out, by class, and the cost, if the rest is solved after a part.
+    fn with_rest(
+        &self,
+        (problem, part): (&Problem, &Solution),
+        bought: &Bought,
+        lacking: &BTreeMap<usize, u64>,
+        stop: &mut dyn StopSignal,
+    ) -> Option<(Vec<u32>, UsdPerHour)> {
+        let mut rest = rest(problem, part);
+        close_spot(&mut rest, bought, &lacking_after(bought, lacking, part));
+        let solved = self.tried(&rest, stop)?;
+        let mut left = vec![0; rest.classes.len()];
+        for unplaced in &solved.unplaced {
+            left[unplaced.class as usize] += unplaced.count;
+        }
+        Some((left, part.objective() + solved.objective()))
     }
 
     /// Returns a bound for all plans that keep the floor of the only pool in `lacking`, and its proof; `None` if it cannot be told.
@@ -221,10 +373,7 @@ impl Run<'_, '_, '_, '_> {
                 candidate.price = candidate.price.saturating_sub(amount);
             }
         }
-        let solved = solve(&cheaper, &self.inputs.options.solver, stop).ok()?;
-        if !solved.unplaced.is_empty() || check(&cheaper, &solved).is_err() {
-            return None;
-        }
+        let solved = self.tried(&cheaper, stop).filter(|solved| solved.unplaced.is_empty())?;
         let with_spot = solved.bound + amount.times(lacks);
         Some((with_spot.min(without_spot.0), solved.proof.max(without_spot.1)))
     }

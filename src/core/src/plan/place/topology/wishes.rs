@@ -56,9 +56,20 @@ fn of<'a>(pod: &'a Pod) -> Vec<Wish<'a>> {
 #[derive(Debug)]
 pub(crate) struct Wishes<'a> {
     neighbours: Neighbours<'a>,
-    /// Whether any preference is about other pods.
+    /// Whether any preference is about other pods, over keys of rules.
     are_about_pods: bool,
     policy: PreferencePolicy,
+}
+
+/// Returns whether a place decides about preferences over a topology key, given the keys of rules about other pods.
+fn is_decided(key: &str, keys: &[&str]) -> bool {
+    key != HOSTNAME && keys.contains(&key)
+}
+
+/// Returns what the preferences of pods are about, if a place decides about them.
+fn counted<'a>(pods: impl IntoIterator<Item = &'a Pod>, keys: &[&str]) -> Vec<About<'a>> {
+    let all = pods.into_iter().flat_map(of).filter_map(|wish| wish.about());
+    all.filter(|about| is_decided(about.key(), keys)).collect()
 }
 
 impl<'a> Wishes<'a> {
@@ -66,7 +77,7 @@ impl<'a> Wishes<'a> {
         let policy = inputs.policy;
         let counts = policy != PreferencePolicy::Ignore;
         let wishing = pods.iter().copied().filter(|_| counts);
-        let wanted: Vec<About<'a>> = wishing.flat_map(of).filter_map(|wish| wish.about()).collect();
+        let wanted = counted(wishing, &inputs.relations.keys);
         let are_about_pods = !wanted.is_empty();
         let mut neighbours = Neighbours::new(&inputs.snapshot.namespaces, wanted);
         if are_about_pods {
@@ -103,15 +114,14 @@ impl<'a> Wishes<'a> {
     }
 
     fn unmet_by(&self, wish: &Wish<'a>, keys: &[&str], places: &[PlaceLabels]) -> Vec<bool> {
-        let is_of_keys = |key: &str| key != HOSTNAME && keys.contains(&key);
         let Some(about) = wish.about() else {
             let Wish::Node(term) = wish else { return vec![false; places.len()] };
             let asked: Vec<&Requirement> =
-                term.requirements.iter().filter(|one| is_of_keys(&one.key)).collect();
+                term.requirements.iter().filter(|one| is_decided(&one.key, keys)).collect();
             let fails = |place: &PlaceLabels| asked.iter().any(|one| !rules::matches(one, place));
             return places.iter().map(fails).collect();
         };
-        if !is_of_keys(about.key()) {
+        if !is_decided(about.key(), keys) {
             return vec![false; places.len()];
         }
         let rule = self.neighbours.of(about);
@@ -126,5 +136,33 @@ impl<'a> Wishes<'a> {
             Wish::Even(_, skew) => count(place) + 1 > least + u64::from(*skew),
         };
         places.iter().map(fails).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use poolwright_terms::labels::ZONE;
+
+    use super::*;
+    use crate::model::{Namespaces, PodAffinityTerm, PodKey, PodSpec, Preferences};
+
+    #[test]
+    fn only_preferences_over_the_keys_of_rules_are_counted_and_never_those_over_nodes() {
+        let over = |key: &str| Weighted {
+            weight: 1,
+            term: PodAffinityTerm {
+                topology_key: key.to_owned(),
+                namespaces: Namespaces::All,
+                selector: Some(Vec::new()),
+            },
+        };
+        let affinity = vec![over(HOSTNAME), over(ZONE), over("rack")];
+        let preferences = Some(Box::new(Preferences { affinity, ..Preferences::default() }));
+        let pod = Pod::waiting(PodKey::new("default", "a"), PodSpec { preferences, ..PodSpec::default() });
+        let keys = |of_rules: &[&str]| {
+            counted([&pod], of_rules).into_iter().map(|about| about.key().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(keys(&[HOSTNAME, ZONE]), [ZONE]);
+        assert!(keys(&[HOSTNAME]).is_empty(), "spreading over nodes alone counts no pod");
     }
 }
