@@ -27,7 +27,7 @@ import tools  # noqa: E402
 ROOT = Path(__file__).resolve().parent.parent
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # Simulated worlds that `make test` plays; `make soak` plays more.
-WORLDS = 100
+WORLDS = 50
 # GiB of disk that a build from scratch needs, with a margin (measured: the summary shows the free space after each stage).
 ROOM = 12
 # The longest binaries start first, so that none of them is still running alone at the end.

@@ -9,7 +9,7 @@ use poolwright_sim::accidents::Rates;
 use poolwright_sim::run::{Outcome, Sabotage, Setup, run};
 use poolwright_sim::search::{Report, Search};
 
-/// The number of seeds; `SEEDS` changes it. `make test` plays a hundred others with `poolwright debug fuzz`, and `make soak` two
+/// The number of seeds; `SEEDS` changes it. `make test` plays fifty others with `poolwright debug fuzz`, and `make soak` two
 /// thousand.
 const SEEDS: u64 = 4;
 /// The first of these seeds.

@@ -61,10 +61,15 @@ fn of_instance(name: &str) -> LabelMapping {
         "instance-category" => LabelMapping::Category,
         "instance-generation" => LabelMapping::Generation,
         "instance-size" => LabelMapping::Size,
-        "instance-memory" | "instance-local-nvme" | "instance-hypervisor" => LabelMapping::OfType,
-        "instance-cpu-manufacturer" => LabelMapping::NoCounterpart(
-            "Choose processors with `kubernetes.io/arch` or by `poolwright.dev/instance-family`.",
-        ),
+        "instance-memory"
+        | "instance-local-nvme"
+        | "instance-hypervisor"
+        | "instance-network-bandwidth"
+        | "instance-ebs-bandwidth"
+        | "instance-encryption-in-transit-supported" => LabelMapping::OfType(labels::INSTANCE_TYPE),
+        "instance-cpu-manufacturer"
+        | "instance-cpu-sustained-clock-speed-mhz"
+        | "instance-capability-flex" => LabelMapping::OfType(labels::INSTANCE_FAMILY),
         "instance-tenancy" => {
             LabelMapping::Only(Some("default"), "Poolwright launches with shared tenancy only.")
         }
@@ -90,12 +95,13 @@ fn of_instance(name: &str) -> LabelMapping {
 /// The names of the labels that Karpenter's provider sets on nodes.
 pub(super) const NAMES: &[&str] = &[
     "capacity-reservation-id",
+    "capacity-reservation-interruptible",
     "capacity-reservation-type",
     "ec2nodeclass",
     "instance-accelerator-count",
     "instance-accelerator-manufacturer",
     "instance-accelerator-name",
-    "instance-capacity-flex",
+    "instance-capability-flex",
     "instance-category",
     "instance-cpu",
     "instance-cpu-manufacturer",
@@ -114,7 +120,13 @@ pub(super) const NAMES: &[&str] = &[
     "instance-network-bandwidth",
     "instance-size",
     "instance-tenancy",
+    "placement-group-id",
+    "placement-group-partition",
 ];
+
+/// Labels of Karpenter that EC2's description in the binary does not have, by type of the built-in catalogue. The first line has their
+/// names.
+const LISTED: &str = include_str!("../../../../fixtures/aws/karpenter-labels.csv");
 
 /// Returns the value of a label that is [`LabelMapping::OfType`] on nodes of a type.
 pub(super) fn value_of(key: &str, kind: &InstanceType) -> Option<String> {
@@ -134,6 +146,14 @@ pub(super) fn value_of(key: &str, kind: &InstanceType) -> Option<String> {
             };
             Some(name.to_owned())
         }
-        _ => None,
+        _ => listed(name, kind),
     }
+}
+
+/// Returns the value of a label in the list; `None` if the list does not have the label, or the type lacks it.
+fn listed(name: &str, kind: &InstanceType) -> Option<String> {
+    let mut lines = LISTED.lines();
+    let column = lines.next()?.split(',').skip(1).position(|label| label == name)?;
+    let values = lines.find_map(|line| line.strip_prefix(kind.name.as_str())?.strip_prefix(','))?;
+    values.split(',').nth(column).filter(|value| !value.is_empty()).map(str::to_owned)
 }

@@ -69,8 +69,9 @@ pub enum LabelMapping {
     Generation,
     /// The part of the instance type after the dot: `xlarge`.
     Size,
-    /// Another fact about the instance type. [`FromKarpenter::value_of`] knows it for the types of the built-in catalogue.
-    OfType,
+    /// Another fact about the instance type. [`FromKarpenter::value_of`] knows it for the types of the built-in catalogue. The label is
+    /// the one by which Poolwright lists the types with a value: by name, or by family if the types of a family never differ in it.
+    OfType(&'static str),
     /// The manufacturer of the GPUs. Poolwright supports NVIDIA only.
     GpuManufacturer,
     /// All nodes that Karpenter buys have the label with this value, and Poolwright's nodes do not have it. A requirement that the

@@ -17,6 +17,9 @@ pub enum MigGeometry {
     Four,
     /// Four compute slices over twelve memory slices: RTX PRO 6000 Blackwell.
     FourOfTwelve,
+    /// [`Self::Seven`] without its smallest instance: here [`MigProfile::G1`] has the memory of two slices. No board is of this
+    /// family. It lets GPUs of a board serve pods that name its double as other boards name their smallest instance.
+    SevenInPairs,
 }
 
 /// A profile of GPU instances, by its compute slices. The number of gigabytes in its full name depends on the GPU.
@@ -82,7 +85,7 @@ impl MigGeometry {
     /// Returns the memory slices of the whole GPU: the axis of the placements.
     pub fn memory_slices(self) -> u8 {
         match self {
-            Self::Seven => 8,
+            Self::Seven | Self::SevenInPairs => 8,
             Self::Four => 4,
             Self::FourOfTwelve => 12,
         }
@@ -91,7 +94,7 @@ impl MigGeometry {
     /// Returns the compute slices of the whole GPU.
     pub fn compute_slices(self) -> u8 {
         match self {
-            Self::Seven => 7,
+            Self::Seven | Self::SevenInPairs => 7,
             Self::Four | Self::FourOfTwelve => 4,
         }
     }
@@ -101,11 +104,13 @@ impl MigGeometry {
         let of = |compute, size, starts, most| Some(Placements { compute, size, starts, most });
         match (self, profile) {
             (Self::Seven, MigProfile::G1) => of(1, 1, &[0, 1, 2, 3, 4, 5, 6], 7),
-            (Self::Seven, MigProfile::G1Double) => of(1, 2, &[0, 2, 4, 6], 4),
-            (Self::Seven, MigProfile::G2) => of(2, 2, &[0, 2, 4], 3),
-            (Self::Seven, MigProfile::G3) => of(3, 4, &[0, 4], 2),
-            (Self::Seven | Self::Four, MigProfile::G4) => of(4, 4, &[0], 1),
-            (Self::Seven, MigProfile::G7) => of(7, 8, &[0], 1),
+            (Self::Seven, MigProfile::G1Double) | (Self::SevenInPairs, MigProfile::G1) => {
+                of(1, 2, &[0, 2, 4, 6], 4)
+            }
+            (Self::Seven | Self::SevenInPairs, MigProfile::G2) => of(2, 2, &[0, 2, 4], 3),
+            (Self::Seven | Self::SevenInPairs, MigProfile::G3) => of(3, 4, &[0, 4], 2),
+            (Self::Seven | Self::SevenInPairs | Self::Four, MigProfile::G4) => of(4, 4, &[0], 1),
+            (Self::Seven | Self::SevenInPairs, MigProfile::G7) => of(7, 8, &[0], 1),
             (Self::Four, MigProfile::G1) => of(1, 1, &[0, 1, 2, 3], 4),
             (Self::Four, MigProfile::G2) => of(2, 2, &[0, 2], 2),
             (Self::FourOfTwelve, MigProfile::G1) => of(1, 3, &[0, 3, 6, 9], 4),

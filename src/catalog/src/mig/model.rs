@@ -224,6 +224,14 @@ impl MigModel {
         self.kinds.iter().find(|kind| kind.name == name).map(|kind| kind.profile)
     }
 
+    /// Returns whether another board has the name of this one's double for its smallest instance: `1g.10gb` is the double of an A100
+    /// with 40 GB, and the smallest instance of one with 80 GB. A pod that requests the name may run on both.
+    pub fn is_double_named_as_a_smallest(&self) -> bool {
+        let smallest = |board: &Board| board.model.kind(MigProfile::G1).map(|kind| kind.name);
+        self.kind(MigProfile::G1Double)
+            .is_some_and(|double| BOARDS.iter().any(|board| smallest(board) == Some(double.name)))
+    }
+
     /// Returns the resource that a pod requests to get one: `nvidia.com/mig-1g.10gb` (strategy `mixed` of the device
     /// plugin).
     pub fn resource(&self, profile: MigProfile) -> Option<String> {
@@ -256,6 +264,14 @@ mod tests {
             MigModel::named("h100", Some(81920)).and_then(|m| m.resource(MigProfile::G3)).as_deref(),
             Some("nvidia.com/mig-3g.40gb")
         );
+    }
+
+    #[test]
+    fn the_double_of_a_board_may_have_the_name_of_the_smallest_instance_of_another() {
+        let boards = BOARDS.iter().filter(|board| board.model.is_double_named_as_a_smallest());
+        let doubles: Vec<&str> =
+            boards.filter_map(|board| Some(board.model.kind(MigProfile::G1Double)?.name)).collect();
+        assert_eq!(doubles, ["1g.10gb", "1g.24gb", "1g.24gb", "1g.35gb"]);
     }
 
     #[test]

@@ -1,38 +1,45 @@
 //! Requirements on a fact about instance types for which Poolwright has no label. They become lists of the types of the built-in
-//! catalogue.
+//! catalogue, or of their families.
+
+use std::collections::BTreeSet;
 
 use poolwright_api::Operator;
+use poolwright_catalog::InstanceType;
 use poolwright_provider_contract::karpenter::Report;
 use poolwright_terms::labels as ours;
 
 use super::labels::{KARPENTER_CATALOGUE, value_of};
 use super::requirements::{KarpenterRequirement, nothing_meets};
-use super::values::{MOST_VALUES, is_met_by_all};
+use super::values::{MOST_VALUES, is_met_by_all, values_in_words};
 
-/// The names of the instance types of the built-in catalogue that meet a requirement, and of the others.
-pub(super) struct Types {
+/// The names of the instance types of the built-in catalogue that meet a requirement, and of the others. Or those of their families.
+pub(super) struct Names {
     pub met: Vec<String>,
     pub unmet: Vec<String>,
 }
 
-impl Types {
-    /// Divides the types by a requirement on the label `key` of Karpenter.
-    pub fn by(key: &str, operator: Operator, values: &[String]) -> Self {
+impl Names {
+    /// Divides the values of the label `to` by a requirement on the label `key` of Karpenter.
+    pub fn by(key: &str, to: &str, operator: Operator, values: &[String]) -> Self {
         let (met, unmet): (Vec<_>, Vec<_>) = KARPENTER_CATALOGUE
             .kinds
             .iter()
             .partition(|kind| is_met_by_all(operator, values, value_of(key, kind).as_deref()));
-        let names = |kinds: Vec<&poolwright_catalog::InstanceType>| -> Vec<String> {
-            kinds.into_iter().map(|kind| kind.name.to_string()).collect()
+        let name = |kind: &InstanceType| {
+            if to == ours::INSTANCE_FAMILY { kind.family().to_owned() } else { kind.name.to_string() }
+        };
+        // Each family once.
+        let names = |kinds: Vec<&InstanceType>| -> Vec<String> {
+            kinds.into_iter().map(name).collect::<BTreeSet<_>>().into_iter().collect()
         };
         Self { met: names(met), unmet: names(unmet) }
     }
 }
 
-/// Rewrites a requirement as one on instance types. Returns whether one is needed.
-pub(super) fn convert(wanted: &mut KarpenterRequirement, report: &mut Report) -> bool {
-    let (to, clouds) = (ours::INSTANCE_TYPE, &KARPENTER_CATALOGUE.clouds);
-    let Types { met, unmet } = Types::by(&wanted.key, wanted.operator, &wanted.values);
+/// Rewrites a requirement as one on the label `to`. Returns whether one is needed.
+pub(super) fn convert(wanted: &mut KarpenterRequirement, to: &str, report: &mut Report) -> bool {
+    let (what, clouds) = (values_in_words(to), &KARPENTER_CATALOGUE.clouds);
+    let Names { met, unmet } = Names::by(&wanted.key, to, wanted.operator, &wanted.values);
     if met.is_empty() {
         nothing_meets(wanted.path.clone(), report);
         return false;
@@ -41,8 +48,8 @@ pub(super) fn convert(wanted: &mut KarpenterRequirement, report: &mut Report) ->
         report.changed(
             &wanted.path,
             format!(
-                "Left out: all instance types of {clouds} in the built-in catalogue meet it. If the node class sells other types, name \
-                 those that you want with `{to}`."
+                "Left out: all {what} of {clouds} in the built-in catalogue meet it. If the node class sells others, name those that you \
+                 want with `{to}`."
             ),
         );
         (wanted.operator, wanted.values) = (Operator::Exists, Vec::new());
@@ -54,8 +61,8 @@ pub(super) fn convert(wanted: &mut KarpenterRequirement, report: &mut Report) ->
         report.changed(
             &wanted.path,
             format!(
-                "Becomes `{to}` with the instance types of {clouds} that it allows in the built-in catalogue: {}. The pool buys no others \
-                 until you add them.",
+                "Becomes `{to}` with the {what} of {clouds} that it allows in the built-in catalogue: {}. The pool buys no others until \
+                 you add them.",
                 met.len()
             ),
         );
@@ -66,8 +73,8 @@ pub(super) fn convert(wanted: &mut KarpenterRequirement, report: &mut Report) ->
         report.changed(
             &wanted.path,
             format!(
-                "Becomes `{to}` without the instance types of {clouds} that it excludes in the built-in catalogue: {}. It excludes no \
-                 others until you add them.",
+                "Becomes `{to}` without the {what} of {clouds} that it excludes in the built-in catalogue: {}. It excludes no others \
+                 until you add them.",
                 unmet.len()
             ),
         );
@@ -77,7 +84,7 @@ pub(super) fn convert(wanted: &mut KarpenterRequirement, report: &mut Report) ->
     report.problem(
         &wanted.path,
         format!(
-            "Poolwright has no label for `{}`, and a requirement cannot list the {} instance types that meet it, or the {} others",
+            "Poolwright has no label for `{}`, and a requirement cannot list the {} {what} that meet it, or the {} others",
             wanted.key,
             met.len(),
             unmet.len()

@@ -12,7 +12,8 @@ use poolwright_terms::labels as ours;
 use super::labels::{KARPENTER_CATALOGUE, label, meant_label};
 use super::places::Places;
 use super::values::{
-    CORES, CORES_OF_CLASS, MOST_VALUES, ReservedCpu, is_met_by_all, names_listed, whole_cores,
+    CORES, CORES_OF_CLASS, MOST_VALUES, ReservedCpu, is_met_by_all, names_listed, values_in_words,
+    whole_cores,
 };
 use super::{contradictions, managed_by, of_type, spelling};
 
@@ -116,7 +117,7 @@ impl Requirements {
                 | LabelMapping::Category
                 | LabelMapping::Generation
                 | LabelMapping::Size
-                | LabelMapping::OfType
+                | LabelMapping::OfType(_)
         );
         match wanted.min_values.take_if(|_| !has_values) {
             None => {}
@@ -141,9 +142,9 @@ impl Requirements {
                 self.named(wanted, ours::INSTANCE_FAMILY, mapping, report);
             }
             LabelMapping::Size => self.named(wanted, ours::INSTANCE_TYPE, mapping, report),
-            LabelMapping::OfType => {
-                if of_type::convert(&mut wanted, report) {
-                    self.push(wanted, ours::INSTANCE_TYPE, report);
+            LabelMapping::OfType(to) => {
+                if of_type::convert(&mut wanted, to, report) {
+                    self.push(wanted, to, report);
                 }
             }
             LabelMapping::GpuManufacturer => self.manufacturer(wanted, report),
@@ -211,7 +212,7 @@ impl Requirements {
         mapping: LabelMapping,
         report: &mut Report,
     ) {
-        let what = if to == ours::INSTANCE_FAMILY { "families" } else { "instance types" };
+        let what = values_in_words(to);
         if matches!(wanted.operator, Operator::Exists | Operator::DoesNotExist) {
             report.changed(&wanted.path, format!("It is `{to}`."));
             return self.push(wanted, to, report);
@@ -435,7 +436,7 @@ fn labels_nodes(wanted: &KarpenterRequirement) -> bool {
 fn is_derived(key: &str) -> bool {
     matches!(
         label(key),
-        LabelMapping::Category | LabelMapping::Generation | LabelMapping::Size | LabelMapping::OfType
+        LabelMapping::Category | LabelMapping::Generation | LabelMapping::Size | LabelMapping::OfType(_)
     )
 }
 

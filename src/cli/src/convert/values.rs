@@ -3,6 +3,7 @@
 use poolwright_api::Operator;
 use poolwright_catalog::{ResourceName, quantity};
 use poolwright_provider_contract::karpenter::LabelMapping;
+use poolwright_terms::labels as ours;
 use serde_json::Value;
 
 use super::labels::{KARPENTER_CATALOGUE, parts};
@@ -81,6 +82,11 @@ pub(super) fn whole_cores(
     }
     let cores = numbers.iter().map(|number| reserved.cores(*number).to_string()).collect();
     Ok((operator, cores))
+}
+
+/// Returns what the values of `INSTANCE_FAMILY` or `INSTANCE_TYPE` are, in words.
+pub(super) fn values_in_words(key: &str) -> &'static str {
+    if key == ours::INSTANCE_FAMILY { "families" } else { "instance types" }
 }
 
 /// Returns the families or types of the catalogue that meet a requirement on a part of their name; for `NotIn`, those that do not.

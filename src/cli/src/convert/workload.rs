@@ -7,9 +7,11 @@ use poolwright_terms::{keys, labels as ours};
 use serde_json::{Map, Value, json};
 
 use super::labels::{KARPENTER_CATALOGUE, label, meant_label};
-use super::of_type::Types;
+use super::of_type::Names;
 use super::spelling;
-use super::values::{CORES, MOST_VALUES, ReservedCpu, is_met_by_all, names_that_meet, whole_cores};
+use super::values::{
+    CORES, MOST_VALUES, ReservedCpu, is_met_by_all, names_that_meet, values_in_words, whole_cores,
+};
 
 /// Converts an object with pod templates; `None` if it has none, or if nothing of it changes here or must
 /// change by hand. Every field that Karpenter defines has a note.
@@ -240,7 +242,7 @@ fn mapped(key: &str, operator: Operator, values: Vec<String>) -> Mapped {
             let also = spelling::remark(other, operator, &values);
             Mapped::To { key: other, operator, values, also }
         }
-        LabelMapping::OfType => of_type(key, operator, &values),
+        LabelMapping::OfType(to) => of_type((key, to), operator, &values),
         LabelMapping::Cpu => match whole_cores(operator, &values, ReservedCpu::default()) {
             Ok((Operator::In, cores)) if cores.is_empty() => {
                 Mapped::None("No machine has zero vCPUs.".to_owned())
@@ -320,9 +322,10 @@ fn of_no_node() -> Mapped {
     Mapped::To { key: keys::NODEPOOL_LABEL, operator: Operator::DoesNotExist, values: Vec::new(), also }
 }
 
-/// Converts a requirement on a fact about instance types to one on their names: those that meet it, or all but the others.
-fn of_type(key: &str, operator: Operator, values: &[String]) -> Mapped {
-    let Types { met, unmet } = Types::by(key, operator, values);
+/// Converts a requirement on a fact about instance types to one on their names, or on those of their families: those that meet it, or all
+/// but the others.
+fn of_type((key, to): (&str, &'static str), operator: Operator, values: &[String]) -> Mapped {
+    let Names { met, unmet } = Names::by(key, to, operator, values);
     let excludes = matches!(operator, Operator::NotIn | Operator::DoesNotExist);
     if unmet.is_empty() && excludes {
         return Mapped::Met("All instance types of the built-in catalogue meet it.".to_owned());
@@ -337,9 +340,8 @@ fn of_type(key: &str, operator: Operator, values: &[String]) -> Mapped {
     let Some((operator, names)) = choices.into_iter().find(fits).filter(|_| is_possible) else {
         return Mapped::None(format!("Name the types that you want with `{}`.", ours::INSTANCE_TYPE));
     };
-    let key = ours::INSTANCE_TYPE;
-    let also = of_the_catalogue(key, operator, names.len());
-    Mapped::To { key, operator, values: names, also }
+    let also = of_the_catalogue(to, operator, names.len());
+    Mapped::To { key: to, operator, values: names, also }
 }
 
 /// Says what becomes of a requirement that excludes nodes by a label that Poolwright does not know.
@@ -353,7 +355,7 @@ fn excluding(operator: Operator) -> String {
 
 /// Says of a list of families or types that it is of the built-in catalogue, and what follows from that.
 fn of_the_catalogue(key: &str, operator: Operator, number: usize) -> String {
-    let what = if key == ours::INSTANCE_FAMILY { "families" } else { "instance types" };
+    let what = values_in_words(key);
     let (verb, others) = if operator == Operator::NotIn {
         ("excludes", "It excludes no others")
     } else {

@@ -150,10 +150,6 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
         }
     }
     missing.tell(&mut work.notes);
-    let budgets = work.objects.iter().filter(|object| object["kind"] == "PodDisruptionBudget").count();
-    if budgets > 0 {
-        work.notes.push(format!("PodDisruptionBudgets: {budgets}; in a replay they allow no eviction"));
-    }
     work.objects = with_namespaces(std::mem::take(&mut work.objects), &work.jobs);
     let all: Vec<Value> = work.objects.iter().cloned().chain(work.jobs.iter().map(first_pod)).collect();
     for refusal in node_classes::refused(&all) {

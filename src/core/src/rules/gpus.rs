@@ -166,7 +166,8 @@ fn part(milli: u32, models: &[&MigModel]) -> GpuNeed {
 }
 
 /// Returns the MIG instance that a resource name requests. The meaning of a profile name depends on the board: `1g.10gb` is the
-/// smallest instance of one A100 and the second smallest of another. The first model that has the name decides.
+/// smallest instance of one A100 and the second smallest of another. The first model that has the name decides. The others serve the
+/// request, too ([`GpuForm::Paired`]).
 fn named(resource: &ResourceName, count: u64, models: &[&MigModel]) -> GpuNeed {
     let profile = models
         .iter()
@@ -211,6 +212,9 @@ pub(crate) enum GpuForm {
     Shared,
     /// Partitioned GPUs (MIG).
     Partitioned,
+    /// Partitioned GPUs, whose instances of one compute slice all have the memory of two. They serve pods that name such an instance as
+    /// larger GPUs name their smallest one.
+    Paired,
 }
 
 impl GpuForm {
@@ -220,8 +224,12 @@ impl GpuForm {
         match (sharing, MigModel::of(gpu)) {
             (Sharing::Whole, _) | (Sharing::Mig { mixed: false }, None) => &[Self::Whole],
             (Sharing::Shared, _) | (Sharing::Mig { mixed: true }, None) => &[Self::Shared],
-            (Sharing::Mig { mixed: true }, Some(_)) => &[Self::Partitioned],
-            (Sharing::Mig { mixed: false }, Some(_)) => &[Self::Whole, Self::Partitioned],
+            (Sharing::Mig { mixed }, Some(model)) => match (mixed, model.is_double_named_as_a_smallest()) {
+                (true, false) => &[Self::Partitioned],
+                (true, true) => &[Self::Partitioned, Self::Paired],
+                (false, false) => &[Self::Whole, Self::Partitioned],
+                (false, true) => &[Self::Whole, Self::Partitioned, Self::Paired],
+            },
         }
     }
 
@@ -230,20 +238,19 @@ impl GpuForm {
         match self {
             Self::Whole => "",
             Self::Shared => ", GPUs shared",
-            Self::Partitioned => ", GPUs cut",
+            Self::Partitioned | Self::Paired => ", GPUs cut",
         }
     }
 
     /// Returns the node's GPUs in the solver's form.
     pub fn gpus(self, sharing: Sharing, kind: &InstanceType) -> Option<Gpus> {
         let gpu = kind.gpu.as_ref()?;
+        let mixed = matches!(sharing, Sharing::Mig { mixed: true });
         let mode = match self {
             Self::Whole => return None,
             Self::Shared => GpuMode::Shared,
-            Self::Partitioned => GpuMode::Mig {
-                geometry: MigModel::of(gpu)?.geometry,
-                mixed: matches!(sharing, Sharing::Mig { mixed: true }),
-            },
+            Self::Partitioned => GpuMode::Mig { geometry: MigModel::of(gpu)?.geometry, mixed },
+            Self::Paired => GpuMode::Mig { geometry: MigGeometry::SevenInPairs, mixed },
         };
         Some(Gpus { count: gpu.count, memory_mib: gpu.memory_mib.unwrap_or(0), mode })
     }
@@ -270,9 +277,18 @@ impl GpuForm {
                     && MigModel::of(gpu).is_some_and(|model| model.geometry.computes(*profile, *milli))
             }
             GpuNeed::Named { resource, profile, count } => {
-                self == Self::Partitioned && has(gpu, resource, *profile, *count)
+                self.on_board(*profile).is_some_and(|profile| has(gpu, resource, profile, *count))
             }
             GpuNeed::Impossible(_) => false,
+        }
+    }
+
+    /// Returns the profile in the table of the board for one of the solver; `None` if GPUs of this form are not cut into it.
+    fn on_board(self, profile: MigProfile) -> Option<MigProfile> {
+        match (self, profile) {
+            (Self::Whole | Self::Shared, _) | (Self::Paired, MigProfile::G1Double) => None,
+            (Self::Paired, MigProfile::G1) => Some(MigProfile::G1Double),
+            (Self::Partitioned | Self::Paired, profile) => Some(profile),
         }
     }
 }

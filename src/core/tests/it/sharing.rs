@@ -118,6 +118,51 @@ fn a_name_means_the_instance_of_the_gpus_that_the_pool_may_buy() {
 }
 
 #[test]
+fn a_name_that_two_boards_have_is_served_by_either_at_its_own_placements() {
+    let kinds = catalogue(vec![
+        Kind("a2", capacity(16, 80, 1), Some("a100-40gb"), &[("a", "3")]),
+        Kind("a2-ultra", capacity(16, 160, 1), Some("a100-80gb"), &[("a", "5")]),
+    ]);
+    // The smaller board has four such instances of two slices each, the larger one seven of one slice.
+    for (number, expected) in [(4, vec!["a2"]), (7, vec!["a2-ultra"]), (11, vec!["a2", "a2-ultra"])] {
+        let pods = (0..number).map(|number| named(&format!("p{number}"), "1g.10gb", 1));
+        let snapshot = with(cluster(kinds.clone(), [pool("gpu")]), pods);
+        let plan = planned_with(&snapshot, Sharing::Mig { mixed: false });
+        assert_eq!(plan.unplaced, []);
+        let mut types: Vec<String> =
+            plan.claims.iter().map(|claim| claim.instance_type().to_string()).collect();
+        types.sort();
+        assert_eq!(types, expected, "{number} pods");
+        for claim in &plan.claims {
+            let [PlannedGpu::Mig(instances)] = &claim.gpus[..] else { panic!("{:?}", claim.gpus) };
+            assert!(instances.iter().all(|one| one.name == "1g.10gb"), "{instances:?}");
+            let starts: Vec<u8> = instances.iter().map(|one| one.start).collect();
+            let is_small = claim.instance_type().to_string() == "a2";
+            assert_eq!(starts, if is_small { vec![0, 2, 4, 6] } else { vec![0, 1, 2, 3, 4, 5, 6] });
+        }
+    }
+}
+
+#[test]
+fn smaller_and_larger_instances_of_a_board_are_planned_beside_those_that_another_board_names_too() {
+    let kinds = catalogue(vec![
+        Kind("a2", capacity(16, 80, 1), Some("a100-40gb"), &[("a", "3")]),
+        Kind("a2-ultra", capacity(16, 160, 1), Some("a100-80gb"), &[("a", "50")]),
+    ]);
+    let pods = [named("pair", "1g.10gb", 1), named("small", "1g.5gb", 1), named("half", "3g.20gb", 1)];
+    let plan = planned_with(&with(cluster(kinds, [pool("gpu")]), pods), Sharing::Mig { mixed: false });
+    assert_eq!(plan.unplaced, []);
+    let mut names: Vec<&str> = Vec::new();
+    for gpu in plan.claims.iter().flat_map(|claim| &claim.gpus) {
+        if let PlannedGpu::Mig(instances) = gpu {
+            names.extend(instances.iter().map(|one| one.name.as_str()));
+        }
+    }
+    names.sort_unstable();
+    assert_eq!(names, ["1g.10gb", "1g.5gb", "3g.20gb"]);
+}
+
+#[test]
 fn an_instance_that_nothing_on_offer_has_is_told_and_the_rest_is_planned() {
     let pods = [named("odd", "1g.99gb", 1), named("good", "1g.5gb", 1)];
     let plan = planned_with(&with(cluster(cuttable(), [pool("gpu")]), pods), Sharing::Mig { mixed: false });

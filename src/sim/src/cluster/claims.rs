@@ -27,7 +27,7 @@ fn typed<T: DeserializeOwned>(object: &Value) -> Option<T> {
 }
 
 impl Cluster {
-    /// Tells the scheduler about a stored object that its rules depend on. Pods and nodes are watched instead.
+    /// Tells the components about a stored object that their rules depend on. Pods and nodes are watched instead.
     pub(crate) fn know(&mut self, object: &Value) {
         match object["kind"].as_str().unwrap_or_default() {
             "Namespace" => {
@@ -55,6 +55,12 @@ impl Cluster {
                 let claim = typed(object).and_then(|one| poolwright_intake::volume_claim(&one).ok());
                 if let Some(claim) = claim {
                     self.index.apply_volume_claim(claim);
+                }
+            }
+            "PodDisruptionBudget" => {
+                let budget = typed(object).and_then(|one| poolwright_intake::budget(&one).ok());
+                if let Some(budget) = budget {
+                    self.add_budget(budget);
                 }
             }
             "PodGroup" => {

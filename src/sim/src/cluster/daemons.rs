@@ -1,10 +1,12 @@
 //! The DaemonSet controller: one pod of each DaemonSet for each node that it may run on.
 
 use axum::http::Method;
-use poolwright_core::{Pod, PodKey, PodRole, Uid, rules};
+use poolwright_core::{Pod, PodKey, PodRole, rules};
 use serde_json::{Value, json};
 
+use super::scheduling::NAME;
 use super::{Cluster, Due, NAMESPACE, model_of, pod_path};
+use crate::scheduler::waits_for;
 
 /// Milliseconds from a new node, or from the end of a pod, to the new pod of a DaemonSet.
 const MADE: (u64, u64) = (100, 5_000);
@@ -14,6 +16,15 @@ const TOLERATED: [&str; 5] =
     ["not-ready", "unreachable", "disk-pressure", "memory-pressure", "unschedulable"];
 /// The label of a pod with the name of the node that it is for.
 const FOR_NODE: &str = "for-node";
+
+/// Returns whether a pod is that of a DaemonSet for this node.
+fn is_for(pod: &Pod, node: &str) -> bool {
+    pod.role == PodRole::DaemonSet && pod.labels.get(FOR_NODE).is_some_and(|name| name == node)
+}
+
+fn namespace_of(set: &Value) -> &str {
+    set["metadata"]["namespace"].as_str().unwrap_or(NAMESPACE)
+}
 
 impl Cluster {
     /// Runs the pods of a stored DaemonSet.
@@ -25,32 +36,58 @@ impl Cluster {
     pub(crate) fn daemons(&self) -> impl Iterator<Item = Pod> {
         self.daemon_sets.iter().filter_map(|set| {
             let template = &set["spec"]["template"];
-            let metadata = json!({"name": "template", "namespace": NAMESPACE, "uid": "template"});
+            let metadata = json!({"name": "template", "namespace": namespace_of(set), "uid": "template"});
             model_of(&json!({"object": {"metadata": metadata, "spec": template["spec"]}}))
         })
     }
 
-    /// Schedules the missing pods of all DaemonSets for a node.
+    /// Makes the missing pods of all DaemonSets for a node, at once or soon.
     pub(super) fn want_daemons(&mut self, node: &str) {
+        let mut is_made = false;
         for set in 0..self.daemon_sets.len() {
-            if self.has_daemon(set, node) || !self.daemons_due.insert((set, node.to_owned())) {
+            if !self.daemon_pods.insert((set, node.to_owned())) {
                 continue;
             }
-            self.after(MADE.0, MADE.1, Due::Daemon { set, node: node.to_owned() });
+            if self.daemons_first {
+                is_made |= self.make_daemon(set, node);
+            } else {
+                self.after(MADE.0, MADE.1, Due::Daemon { set, node: node.to_owned() });
+            }
+        }
+        if is_made {
+            self.place_daemons(node);
         }
     }
 
-    fn has_daemon(&self, set: usize, node: &str) -> bool {
-        let uid = Uid(self.daemon_sets[set]["metadata"]["uid"].as_str().unwrap_or_default().to_owned());
-        let mut pods = self.view().pods.of_owner(&uid);
-        pods.any(|pod| pod.labels.get(FOR_NODE).is_some_and(|name| name == node))
+    /// Places the waiting pods of DaemonSets on their node, before the scheduler tries others.
+    fn place_daemons(&mut self, node: &str) {
+        while let Ok(event) = self.pods_feed.try_recv() {
+            self.on_pod(&event);
+        }
+        let waits = |pod: &&Pod| is_for(pod, node) && waits_for(NAME, pod);
+        let pods: Vec<Pod> = self.view().pods.unbound().filter(waits).cloned().collect();
+        self.nodes.set_around(self.index.view());
+        for pod in pods {
+            self.place_pod(&pod);
+        }
     }
 
-    /// Makes the pod of a DaemonSet for a node, if the node still exists and admits it.
-    pub(super) fn make_daemon(&mut self, set: usize, node: &str) {
-        self.daemons_due.remove(&(set, node.to_owned()));
+    /// Makes the pod of a DaemonSet for a node, if the node still exists and admits it. Returns whether it is made.
+    pub(super) fn make_daemon(&mut self, set: usize, node: &str) -> bool {
         self.serial += 1;
-        let Some(host) = self.view().nodes.get(node) else { return };
+        let made = self.daemon_for(set, node).and_then(|pod| {
+            let namespace = pod["metadata"]["namespace"].as_str().unwrap_or(NAMESPACE);
+            self.ask(&Method::POST, &format!("/api/v1/namespaces/{namespace}/pods"), &pod)
+        });
+        if made.is_none() {
+            self.daemon_pods.remove(&(set, node.to_owned()));
+        }
+        made.is_some()
+    }
+
+    /// Returns the pod of a DaemonSet for a node; `None` if the node does not exist, or does not admit it.
+    fn daemon_for(&self, set: usize, node: &str) -> Option<Value> {
+        let host = self.view().nodes.get(node)?;
         let daemon_set = &self.daemon_sets[set];
         let name = format!("{}-{}", daemon_set["metadata"]["name"].as_str().unwrap_or_default(), self.serial);
         let mut labels = daemon_set["spec"]["template"]["metadata"]["labels"].clone();
@@ -60,23 +97,21 @@ impl Cluster {
         let tolerated = TOLERATED.iter().map(|name| format!("node.kubernetes.io/{name}"));
         tolerations.extend(tolerated.map(|key| json!({"key": key, "operator": "Exists"})));
         spec["tolerations"] = json!(tolerations);
-        let this_node = json!({"key": "metadata.name", "operator": "In", "values": [node]});
-        spec["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
-            {"nodeSelectorTerms": [{"matchFields": [this_node]}]}}});
-        let pod = json!({"apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels,
+        let mut pod = json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": namespace_of(daemon_set), "labels": labels,
                 "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet",
                     "name": daemon_set["metadata"]["name"], "uid": daemon_set["metadata"]["uid"],
                     "controller": true, "blockOwnerDeletion": true}]},
             "spec": spec});
-        // The affinity names the node, which the labels of a node do not contain.
-        let mut admitted = pod.clone();
-        admitted["spec"]["affinity"] = Value::Null;
-        admitted["metadata"]["uid"] = json!("template");
-        let Some(model) = model_of(&json!({"object": admitted})) else { return };
-        if rules::admits(&model.spec, &host.labels, &host.taints).is_ok() {
-            self.ask(&Method::POST, &format!("/api/v1/namespaces/{NAMESPACE}/pods"), &pod);
-        }
+        let mut template = pod.clone();
+        template["metadata"]["uid"] = json!("template");
+        let model = model_of(&json!({"object": template}))?;
+        rules::admits(&model.spec, &host.labels, &host.taints).ok()?;
+        // The DaemonSet's own rule about nodes is met. In the pod, the name of its node replaces the rule.
+        let this_node = json!({"key": "metadata.name", "operator": "In", "values": [node]});
+        pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
+            json!({"nodeSelectorTerms": [{"matchFields": [this_node]}]});
+        Some(pod)
     }
 
     /// Replaces a deleted pod of a DaemonSet, if its node still exists.
@@ -85,6 +120,10 @@ impl Cluster {
             return;
         }
         let Some(node) = pod.labels.get(FOR_NODE).cloned() else { return };
+        let owner = pod.owner.as_ref().map(|owner| owner.0.as_str());
+        let set = self.daemon_sets.iter().position(|set| set["metadata"]["uid"].as_str() == owner);
+        let Some(set) = set else { return };
+        self.daemon_pods.remove(&(set, node.clone()));
         if self.view().nodes.contains_key(&node) {
             self.want_daemons(&node);
         }
@@ -92,9 +131,7 @@ impl Cluster {
 
     /// Deletes the pods of DaemonSets that wait for a deleted node.
     pub(super) fn give_up_daemons(&self, node: &str) {
-        let waits = |pod: &&Pod| {
-            pod.role == PodRole::DaemonSet && pod.labels.get(FOR_NODE).is_some_and(|name| name == node)
-        };
+        let waits = |pod: &&Pod| is_for(pod, node);
         let keys: Vec<PodKey> = self.view().pods.unbound().filter(waits).map(|pod| pod.key.clone()).collect();
         for key in keys {
             self.ask(&Method::DELETE, &pod_path(&key), &json!({"gracePeriodSeconds": 0}));

@@ -9,6 +9,7 @@ use poolwright_core::{ObjectKey, PodKey};
 use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, EXPECTED_DURATION_ANNOTATION, RAN_FOR_ANNOTATION};
 use serde_json::{Value, json};
 
+use super::budgets::budgets;
 use super::volumes::volume_of;
 use super::{Cluster, Due, NAMESPACE, pod_path};
 
@@ -116,7 +117,7 @@ impl Job {
     }
 
     /// Returns the labels of each pod.
-    fn labels(&self) -> BTreeMap<String, String> {
+    pub(super) fn labels(&self) -> BTreeMap<String, String> {
         let mut labels = self.plan.labels.clone();
         labels.insert("job".to_owned(), self.plan.name.clone());
         labels
@@ -184,7 +185,9 @@ impl Cluster {
             let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
                 "metadata": {"name": plan.name},
                 "spec": {"minAvailable": least, "selector": {"matchLabels": {"job": plan.name}}}});
-            self.ask(&Method::POST, &budgets(&plan.namespace), &budget);
+            if let Some(made) = self.ask(&Method::POST, &budgets(&plan.namespace), &budget) {
+                self.know(&made);
+            }
         }
         for index in 0..plan.pods {
             if plan.ran_before.is_zero() {
@@ -351,23 +354,6 @@ impl Cluster {
         }
     }
 
-    /// Updates the status of the PodDisruptionBudget of this pod's Job, like the disruption controller.
-    pub(super) fn reckon(&self, key: &PodKey) {
-        let Some((number, _)) = self.place(key) else { return };
-        let job = &self.jobs[number];
-        let Some(least) = job.plan.at_least else { return };
-        let uid = poolwright_core::Uid(job.uid.clone());
-        let pods = self.index.view().pods.of_owner(&uid);
-        let healthy = |pod: &&poolwright_core::Pod| {
-            pod.deleting_since.is_none() && matches!(pod.phase, poolwright_core::PodPhase::Bound { .. })
-        };
-        let there = u32::try_from(pods.filter(healthy).count()).unwrap_or(u32::MAX);
-        let status = json!({"observedGeneration": 1, "disruptionsAllowed": there.saturating_sub(least),
-            "currentHealthy": there, "desiredHealthy": least, "expectedPods": job.plan.pods, "disruptedPods": null});
-        let path = format!("{}/{}/status", budgets(&job.plan.namespace), job.plan.name);
-        self.ask(&Method::PATCH, &path, &json!({"status": status}));
-    }
-
     /// Updates the status of a Job.
     fn tell(&self, number: usize) {
         let job = &self.jobs[number];
@@ -385,8 +371,4 @@ impl Cluster {
         let path = format!("{}/{}/status", job.path(), job.plan.name);
         self.ask(&Method::PATCH, &path, &json!({"status": status}));
     }
-}
-
-fn budgets(namespace: &str) -> String {
-    format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets")
 }

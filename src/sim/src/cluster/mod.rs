@@ -1,6 +1,7 @@
 //! The other components of the cluster: scheduler, kubelets, Job controller and garbage collector. They read and change
 //! objects through the API server, as the real ones do, and everything takes time.
 
+mod budgets;
 mod claims;
 mod daemons;
 mod gangs;
@@ -117,10 +118,15 @@ pub struct Cluster {
     places: BTreeMap<PodKey, (usize, u32)>,
     /// The existing claims, by name.
     pub(crate) claims: BTreeMap<String, NodeClaim>,
+    /// The stored PodDisruptionBudgets.
+    budgets: Vec<budgets::Budget>,
     /// The stored DaemonSets.
     pub(crate) daemon_sets: Vec<Value>,
-    /// The pods of DaemonSets that are about to be created: the index of the set, and the node.
-    daemons_due: BTreeSet<(usize, String)>,
+    /// Whether a new node has the pods of its DaemonSets before it can have others. A real node starts for a while, in which only they
+    /// tolerate its taints. If not, they come seconds late, as from a slow DaemonSet controller.
+    pub(crate) daemons_first: bool,
+    /// The pods of DaemonSets that exist or are about to be created: the index of the set, and the node.
+    daemon_pods: BTreeSet<(usize, String)>,
     /// The Jobs whose volumes are attached, the nodes, and since when.
     attached: BTreeMap<(String, String), Duration>,
     /// The node that has the volume of each claim for one node at a time.
@@ -179,8 +185,10 @@ impl Cluster {
             job_numbers: BTreeMap::new(),
             places: BTreeMap::new(),
             claims: BTreeMap::new(),
+            budgets: Vec::new(),
             daemon_sets: Vec::new(),
-            daemons_due: BTreeSet::new(),
+            daemons_first: false,
+            daemon_pods: BTreeSet::new(),
             attached: BTreeMap::new(),
             mounted: BTreeMap::new(),
             unmounted: BTreeSet::new(),
@@ -256,7 +264,9 @@ impl Cluster {
             Due::Detach { node } => self.detach(&node),
             Due::Freeze { key } => self.freeze(&key),
             Due::Thaw { key } => self.thaw(&key),
-            Due::Daemon { set, node } => self.make_daemon(set, &node),
+            Due::Daemon { set, node } => {
+                self.make_daemon(set, &node);
+            }
         }
     }
 

@@ -28,14 +28,14 @@ impl Cluster {
             if let PodPhase::Bound { node } = &pod.phase {
                 self.detach_soon(node);
             }
-            self.reckon(&key);
+            self.reckon(&pod, false);
             self.schedule_soon();
             self.mount_again();
             return;
         }
         self.index.apply_pod(pod.clone());
         self.nodes.set_pod(Arc::new(pod.clone()));
-        self.reckon(&key);
+        self.reckon(&pod, true);
         match &pod.phase {
             PodPhase::Waiting | PodPhase::Unschedulable { .. } => self.schedule_soon(),
             PodPhase::Finished => {

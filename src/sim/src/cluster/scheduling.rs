@@ -10,7 +10,7 @@ use super::{Cluster, Due, condition, pod_path};
 use crate::scheduler::{MayPreempt, Outcome, Preemption, Queued, Scheduler, waits_for};
 
 /// The scheduler name of the pods that it schedules.
-const NAME: &str = "default-scheduler";
+pub(super) const NAME: &str = "default-scheduler";
 /// Milliseconds between two attempts while pods cannot be placed.
 const AGAIN: (u64, u64) = (5_000, 30_000);
 
@@ -24,7 +24,6 @@ impl Cluster {
         }
         queue.sort();
         let mut left = false;
-        let scheduler = Scheduler::default();
         self.nodes.set_around(self.index.view());
         let mut gangs = BTreeSet::new();
         for queued in &queue {
@@ -36,25 +35,34 @@ impl Cluster {
                 }
                 continue;
             }
-            let mut pick = |count: usize| self.dice.below(count);
-            match scheduler.schedule(&self.nodes, &pod, MayPreempt::LessImportant, &mut pick) {
-                Ok(Outcome::Bind { node }) => {
-                    self.bind_claims(&pod, &node);
-                    if self.bind(&pod, &node) {
-                        self.nodes.assume(&pod, &node);
-                    }
-                }
-                Ok(Outcome::Unschedulable { message, preemption }) => {
-                    left = true;
-                    self.refuse(&pod, &message, &preemption);
-                }
-                Err(unmodelled) => self.refuse(&pod, &unmodelled.to_string(), &Preemption::NotTried),
-            }
+            left |= self.place_pod(&pod);
         }
         self.take_in();
         if left && !self.is_scheduling {
             self.is_scheduling = true;
             self.after(AGAIN.0, AGAIN.1, Due::Schedule);
+        }
+    }
+
+    /// Tries to place a pod that belongs to no gang. Returns whether it must be tried again.
+    pub(super) fn place_pod(&mut self, pod: &Pod) -> bool {
+        let mut pick = |count: usize| self.dice.below(count);
+        match Scheduler::default().schedule(&self.nodes, pod, MayPreempt::LessImportant, &mut pick) {
+            Ok(Outcome::Bind { node }) => {
+                self.bind_claims(pod, &node);
+                if self.bind(pod, &node) {
+                    self.nodes.assume(pod, &node);
+                }
+                false
+            }
+            Ok(Outcome::Unschedulable { message, preemption }) => {
+                self.refuse(pod, &message, &preemption);
+                true
+            }
+            Err(unmodelled) => {
+                self.refuse(pod, &unmodelled.to_string(), &Preemption::NotTried);
+                false
+            }
         }
     }
 

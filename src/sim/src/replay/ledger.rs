@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::channel::mpsc::UnboundedReceiver;
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_catalog::ResourceName;
+use poolwright_core::PodRole;
 use poolwright_report::replay::{End, History, Machine, Pod, Told};
 use poolwright_terms::{ConditionType, keys};
 use serde_json::Value;
@@ -197,7 +198,9 @@ impl Ledger {
         let at = if let Some(at) = self.pods.get(uid) {
             *at
         } else {
-            let Some(model) = model(object) else { return };
+            // Pods of DaemonSets come and go with their nodes.
+            let is_work = |pod: &Arc<poolwright_core::Pod>| pod.role != PodRole::DaemonSet;
+            let Some(model) = model(object).filter(is_work) else { return };
             let at = self.history.pods.len();
             self.pods.insert(uid.to_owned(), at);
             self.history.pods.push(Pod { model, made: now, bound: None, started: None, ended: None });

@@ -153,9 +153,14 @@ impl Replay {
         let dice = Dice::new(self.seed, "cluster");
         let mut cluster =
             Cluster::new(server.clone(), cloud.clone(), time, record.clone(), dice, self.jobs.clone());
+        cluster.daemons_first = true;
         for object in &self.objects {
             let stored = server.create(object).map_err(ReplayError::Refused)?;
-            cluster.know(&stored);
+            if object["kind"] == "DaemonSet" {
+                cluster.add_daemon_set(stored);
+            } else {
+                cluster.know(&stored);
+            }
         }
         cluster.bind_at_once();
         let mut ledger = Ledger::new(&server);

@@ -37,6 +37,7 @@ pub use binding::Supply;
 pub use cluster::Cluster;
 use cluster::NodeInfo;
 use filters::{Start, State};
+pub(crate) use preemption::budgets::needed;
 pub use queue::{Queued, waits_for};
 pub use reason::{Reason, Unfit};
 

@@ -5,7 +5,7 @@
 //! large clusters. It orders pods by creation time, not start time. A terminating pod on the nominated node counts as evicted for
 //! the new pod, whatever deleted it.
 
-mod budgets;
+pub(super) mod budgets;
 
 use std::cmp::Reverse;
 

@@ -31,6 +31,8 @@ const SEVEN: [Row; 4] = [
     Row::Slices([0, 0, 1, 1, 2, 3], 3),
     Row::Slices([0, 0, 0, 0, 1, 1], 1),
 ];
+/// The memory slices of the seven-slice family whose 1g have two.
+const IN_PAIRS: Row = Row::Slices([2, 2, 2, 4, 4, 8], 8);
 /// The four-slice families.
 const FOUR: Row = Row::Slices([1, 0, 2, 0, 4, 0], 4);
 
@@ -109,12 +111,16 @@ impl Rows {
         }
         let cut: Vec<&mig::Gpu> = rooms.iter().flat_map(|room| &room.mig).collect();
         let any_mig = MigProfile::ALL.into_iter().any(wants);
-        let seven = |gpu: &mig::Gpu| gpu.geometry == MigGeometry::Seven;
-        if cut.iter().any(|gpu| seven(gpu)) && (whole || any_mig) {
+        let is_one = |family: MigGeometry| cut.iter().any(|gpu| gpu.geometry == family);
+        let in_pairs = is_one(MigGeometry::SevenInPairs);
+        if (is_one(MigGeometry::Seven) || in_pairs) && (whole || any_mig) {
             let [compute, memory, pairs, left] = SEVEN;
             rows.push(compute);
             if wants(MigProfile::G3) || wants(MigProfile::G1Double) {
                 rows.push(memory);
+            }
+            if in_pairs && (wants(MigProfile::G3) || wants(MigProfile::G1)) {
+                rows.push(IN_PAIRS);
             }
             if wants(MigProfile::G2) {
                 rows.push(pairs);
@@ -123,7 +129,7 @@ impl Rows {
                 rows.push(left);
             }
         }
-        if cut.iter().any(|gpu| !seven(gpu)) && (whole || any_mig) {
+        if (is_one(MigGeometry::Four) || is_one(MigGeometry::FourOfTwelve)) && (whole || any_mig) {
             rows.push(FOUR);
         }
         Self(rows)
@@ -226,11 +232,16 @@ mod tests {
 
         #[test]
         fn on_equal_empty_gpus_that_are_cut_whatever_keeps_every_row_fits(
-            family in 0..3usize,
+            family in 0..4usize,
             count in 1..9u32,
             wishes in proptest::collection::vec((any_request(), 1..12u64), 1..6),
         ) {
-            let geometry = [MigGeometry::Seven, MigGeometry::Four, MigGeometry::FourOfTwelve][family];
+            let geometry = [
+                MigGeometry::Seven,
+                MigGeometry::Four,
+                MigGeometry::FourOfTwelve,
+                MigGeometry::SevenInPairs,
+            ][family];
             let room = Room::of_new(&Gpus { count, memory_mib: 0, mode: GpuMode::Mig { geometry, mixed: true } });
             prop_assert!(room.is_linear());
             let content: Vec<(GpuRequest, u64)> =

@@ -144,6 +144,13 @@ pub(crate) fn fits_empty(geometry: MigGeometry, gpus: u64, counts: &Counts, whol
             let taken = counts[G2] + doubles_in_pairs;
             taken <= pairs && counts[G1] <= 2 * (pairs - taken) + ends - doubles_at_ends
         }
+        MigGeometry::SevenInPairs => {
+            // Its 1g are the doubles of the seven-slice family.
+            let mut in_seven = *counts;
+            in_seven[DOUBLE] = counts[G1];
+            in_seven[G1] = 0;
+            counts[DOUBLE] == 0 && fits_empty(MigGeometry::Seven, gpus, &in_seven, whole)
+        }
         MigGeometry::Four | MigGeometry::FourOfTwelve => {
             let taken = counts[G4].saturating_add(whole);
             counts[DOUBLE] + counts[G3] + counts[G7] == 0
@@ -343,7 +350,8 @@ mod tests {
 
     use super::*;
 
-    const FAMILIES: [MigGeometry; 3] = [MigGeometry::Seven, MigGeometry::Four, MigGeometry::FourOfTwelve];
+    const FAMILIES: [MigGeometry; 4] =
+        [MigGeometry::Seven, MigGeometry::Four, MigGeometry::FourOfTwelve, MigGeometry::SevenInPairs];
 
     /// Returns every set of instances on one GPU with some slices in use, by trying every instance at every start of the
     /// table.
@@ -517,7 +525,7 @@ mod tests {
         #[test]
         fn on_occupied_gpus_the_search_finds_what_trying_every_placement_finds(
             gpus in proptest::collection::vec(
-                (proptest::collection::vec(any::<u8>(), 0..4), any::<bool>(), 0..8usize), 1..4),
+                (proptest::collection::vec(any::<u8>(), 0..4), any::<bool>(), 0..9usize), 1..4),
             picks in proptest::collection::vec(0..7usize, 0..9),
         ) {
             let gpus: Vec<Gpu> = gpus
@@ -543,7 +551,7 @@ mod tests {
         #[test]
         fn on_empty_gpus_every_content_that_fits_has_a_layout(
             gpus in 1..9usize,
-            family in 0..3usize,
+            family in 0..FAMILIES.len(),
             counts in [0..20u64, 0..8u64, 0..10u64, 0..6u64, 0..4u64, 0..3u64],
             whole in 0..3u64,
         ) {

@@ -39,10 +39,76 @@ fn a_fact_that_the_built_in_catalogue_knows_becomes_a_list_of_types() {
 }
 
 #[test]
+fn a_fact_about_processors_becomes_a_list_of_families() {
+    let cases: [(&str, &str, &[&str], Operator, &str, &str); 5] = [
+        ("karpenter.k8s.aws/instance-cpu-manufacturer", "In", &["intel"], Operator::In, "m6i", "g5"),
+        ("karpenter.k8s.aws/instance-cpu-manufacturer", "In", &["amd"], Operator::In, "g5", "m6i"),
+        ("karpenter.k8s.aws/instance-cpu-manufacturer", "NotIn", &["aws"], Operator::NotIn, "m7g", "m6i"),
+        ("eks.amazonaws.com/instance-cpu-manufacturer", "In", &["aws"], Operator::In, "g5g", "g5"),
+        (
+            "karpenter.k8s.aws/instance-cpu-sustained-clock-speed-mhz",
+            "Gt",
+            &["3300"],
+            Operator::In,
+            "m7a",
+            "g5",
+        ),
+    ];
+    for (key, operator, values, becomes, listed, others) in cases {
+        let converted = requiring(&one(key, operator, values));
+        let [made] = only(&converted).spec.template.spec.requirements.as_slice() else {
+            panic!("{:?}", only(&converted))
+        };
+        assert_eq!((made.key.as_str(), made.operator), ("poolwright.dev/instance-family", becomes), "{key}");
+        let has = |name: &str| made.values.iter().any(|one| one == name);
+        assert!(has(listed) && !has(others), "{key} {operator} {values:?}: {:?}", made.values);
+        let said = &note(&converted, "spec.template.spec.requirements[0]").sentence;
+        assert!(said.contains("the families of AWS"), "{said}");
+    }
+    let unknown = one("karpenter.k8s.aws/instance-cpu-manufacturer", "In", &["arm"]);
+    assert!(problem(&requiring(&unknown)).contains("nothing in the built-in catalogue"));
+    let flexible = requiring(&one("karpenter.k8s.aws/instance-capability-flex", "In", &["false"]));
+    assert_eq!(only(&flexible).spec.template.spec.requirements, [], "all types of the catalogue meet it");
+}
+
+#[test]
+fn a_fact_of_processors_and_a_category_together_are_the_families_that_both_allow() {
+    let converted = requiring(&json!([
+        {"key": "karpenter.k8s.aws/instance-cpu-manufacturer", "operator": "In", "values": ["intel"]},
+        {"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["c"]},
+    ]));
+    let [made] = only(&converted).spec.template.spec.requirements.as_slice() else {
+        panic!("{:?}", only(&converted))
+    };
+    assert_eq!(made.values, ["c6i", "c7i"]);
+}
+
+#[test]
+fn a_bandwidth_becomes_a_list_of_types_unless_too_many_meet_it_and_too_many_do_not() {
+    let (network, ebs) =
+        ("karpenter.k8s.aws/instance-network-bandwidth", "karpenter.k8s.aws/instance-ebs-bandwidth");
+    for (key, operator, value, listed, others) in [
+        (network, "Gte", "100000", "p4d.24xlarge", "g5.xlarge"),
+        (network, "Lt", "2501", "g5.xlarge", "p4d.24xlarge"),
+        (ebs, "Gt", "19000", "p5.48xlarge", "p4d.24xlarge"),
+    ] {
+        let converted = requiring(&one(key, operator, &[value]));
+        let [made] = only(&converted).spec.template.spec.requirements.as_slice() else {
+            panic!("{:?}", only(&converted))
+        };
+        assert_eq!((made.key.as_str(), made.operator), ("node.kubernetes.io/instance-type", Operator::In));
+        let has = |name: &str| made.values.iter().any(|one| one == name);
+        assert!(has(listed) && !has(others), "{key} {operator} {value}: {:?}", made.values);
+    }
+    let half = problem(&requiring(&one(network, "Gt", &["12500"])));
+    assert!(half.contains("cannot list the") && half.contains("`poolwright.dev/instance-family`"), "{half}");
+}
+
+#[test]
 fn a_pool_with_a_restriction_that_poolwright_does_not_know_is_not_converted() {
     for key in [
-        "karpenter.k8s.aws/instance-network-bandwidth",
-        "karpenter.k8s.aws/instance-ebs-bandwidth",
+        "karpenter.k8s.aws/nitro-sandbox",
+        "karpenter.k8s.aws/placement-group-id",
         "karpenter.k8s.gcp/instance-size",
         "topology.k8s.aws/zone-id",
         "k8s.amazonaws.com/accelerator",

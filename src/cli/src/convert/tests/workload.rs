@@ -245,6 +245,17 @@ fn a_selector_by_memory_becomes_the_names_of_the_types_that_have_it() {
 }
 
 #[test]
+fn a_selector_by_the_cpu_manufacturer_becomes_the_names_of_the_families_with_its_processors() {
+    let selector = json!({"karpenter.k8s.aws/instance-cpu-manufacturer": "intel"});
+    let (selecting, notes) = pod(json!({"nodeSelector": selector}));
+    let expression = &required(&selecting)[0];
+    assert_eq!(expression["key"], "poolwright.dev/instance-family");
+    let families = expression["values"].as_array().unwrap();
+    assert!(families.contains(&json!("m6i")) && !families.contains(&json!("m6a")), "{families:?}");
+    assert!(notes[0].1.contains("It lists the families of AWS that it allows"), "{}", notes[0].1);
+}
+
+#[test]
 fn a_misspelt_value_or_label_in_a_pod_gets_a_hint() {
     let (_, notes) = pod(json!({"nodeSelector": {"karpenter.k8s.aws/instance-family": "g5x"}}));
     assert!(notes[0].1.contains("The built-in catalogue has no `g5x` of AWS"), "{}", notes[0].1);
@@ -274,7 +285,7 @@ fn a_label_without_counterpart_stays_and_its_note_says_what_to_do() {
 #[test]
 fn a_pod_that_excludes_nodes_by_a_label_that_poolwright_does_not_know_learns_that_it_excludes_none() {
     for (key, value) in
-        [("karpenter.k8s.aws/instance-ebs-bandwidth", "100"), ("topology.k8s.aws/zone-id", "use1-az1")]
+        [("karpenter.k8s.aws/placement-group-partition", "3"), ("topology.k8s.aws/zone-id", "use1-az1")]
     {
         let excluded = json!([{"key": key, "operator": "NotIn", "values": [value]}]);
         let (converted, notes) = pod(requiring(&excluded));

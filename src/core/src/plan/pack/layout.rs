@@ -68,11 +68,16 @@ pub(crate) fn planned(
                     .iter()
                     .map(|instance| {
                         let of = class(instance.class);
-                        let name =
-                            model.and_then(|model| model.kind(instance.profile)).map_or("", |kind| kind.name);
+                        // By the table of this board, where a name may stand for another profile.
+                        let need = classes.classes[of].gpu_need.as_ref().map(|need| need.on_type(kind));
+                        let profile = match need {
+                            Some(GpuNeed::Named { profile, .. }) => profile,
+                            _ => instance.profile,
+                        };
+                        let name = model.and_then(|model| model.kind(profile)).map_or("", |kind| kind.name);
                         PlannedInstance {
                             start: instance.start,
-                            profile: instance.profile,
+                            profile,
                             name: name.to_owned(),
                             pod: places.next(of, each(of)),
                         }

@@ -54,15 +54,19 @@ fn allowed(cluster: &Cluster, budget: &PodDisruptionBudget) -> i64 {
     let all = || cluster.nodes().iter().flat_map(|at| &at.pods).map(|filed| &filed.pod);
     let pods = || all().filter(|pod| selects(budget, pod));
     let healthy = pods().filter(|pod| pod.deleting_since.is_none()).count() as i64;
-    let expected = budget.expected.max(pods().count() as u64);
+    let needed = needed(budget.limit, budget.expected.max(pods().count() as u64));
+    (healthy - i64::try_from(needed).unwrap_or(i64::MAX)).max(0)
+}
+
+/// Returns how many of the expected pods must stay healthy.
+pub(crate) fn needed(limit: Option<BudgetLimit>, expected: u64) -> u64 {
     let of = |amount: CountOrPercent| match amount {
         CountOrPercent::Count(count) => count,
         CountOrPercent::Percent(percent) => (u128::from(expected) * u128::from(percent)).div_ceil(100) as u64,
     };
-    let needed = match budget.limit {
+    match limit {
         None => 0,
         Some(BudgetLimit::MinAvailable(amount)) => of(amount),
         Some(BudgetLimit::MaxUnavailable(amount)) => expected.saturating_sub(of(amount)),
-    };
-    (healthy - i64::try_from(needed).unwrap_or(i64::MAX)).max(0)
+    }
 }

@@ -1,12 +1,11 @@
 //! Tests ResourceQuotas: which objects of files an API server would not create, and what that means for their pods.
 
-mod json_kit;
-
-use json_kit::{apps, ending, has, names, object, pod, read, refused as problems, stored};
 use poolwright_core::VolumeClaim;
 use poolwright_intake::Manifest;
 use poolwright_intake::manifest::read_files;
 use serde_json::{Value, json};
+
+use crate::json_kit::{apps, ending, has, names, object, pod, read, refused as problems, stored};
 
 fn quota(hard: Value) -> Value {
     object("v1", "ResourceQuota", "team", json!({"hard": hard}))

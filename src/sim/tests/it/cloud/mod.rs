@@ -5,6 +5,7 @@ mod world;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use self::world::SimWorld;
 use async_trait::async_trait;
 use axum::http::Method;
 use poolwright_catalog::OfferingId;
@@ -14,7 +15,6 @@ use poolwright_sim::accidents::Rates;
 use poolwright_sim::cloud::{Notice, Quotas, Reservation};
 use poolwright_terms::{CapacityType, InterruptionKind};
 use serde_json::{Value, json};
-use world::SimWorld;
 
 struct Sim;
 

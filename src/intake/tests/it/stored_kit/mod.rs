@@ -1,5 +1,4 @@
 //! Objects as they are written and as an API server prints them, for tests of manifests.
-#![allow(dead_code, reason = "each test uses a part of it")]
 
 use poolwright_intake::Manifest;
 use poolwright_intake::manifest::parse;

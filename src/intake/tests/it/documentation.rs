@@ -1,10 +1,9 @@
 //! Plans pods from the Kubernetes documentation (https://kubernetes.io/docs/), each with the expected purchases.
 //! `documentation_workloads.rs` covers controllers, volumes and devices.
 
-mod documentation_kit;
-
-use documentation_kit::{answer, node, pod, requests, running};
 use serde_json::{Value, json};
+
+use crate::documentation_kit::{answer, node, pod, requests, running};
 
 fn required(terms: Value) -> Value {
     json!({"requiredDuringSchedulingIgnoredDuringExecution": terms})

@@ -1,10 +1,9 @@
 //! Tests manifests and the messages about their problems.
 
-mod stored_kit;
-
 use poolwright_core::PodPhase;
 use poolwright_intake::Manifest;
-use stored_kit::{JOB, TEMPLATE, errors, names, read};
+
+use crate::stored_kit::{JOB, TEMPLATE, errors, names, read};
 
 #[test]
 fn workloads_become_the_pods_that_their_controllers_would_make() {

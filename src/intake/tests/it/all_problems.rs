@@ -1,11 +1,10 @@
 //! Tests that a user learns of all problems of his files at once, whatever they are.
 
-mod json_kit;
-
-use json_kit::{apps, object};
 use poolwright_intake::manifest::parse;
 use poolwright_terms::{API_VERSION, keys};
 use serde_json::{Value, json};
+
+use crate::json_kit::{apps, object};
 
 fn told(objects: &[Value]) -> Vec<String> {
     let text = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();

@@ -1,9 +1,8 @@
 //! Tests that topology spread which an API server refuses is told before it is planned.
 
-mod json_kit;
-
-use json_kit::{object, read, refused, stored};
 use serde_json::{Value, json};
+
+use crate::json_kit::{object, read, refused, stored};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 

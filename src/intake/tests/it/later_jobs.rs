@@ -1,9 +1,8 @@
 //! Tests jobs of JobSets and TrainJobs that start when others are complete: their pods are no demand now.
 
-mod json_kit;
-
-use json_kit::{ending, names, object, read};
 use serde_json::{Value, json};
+
+use crate::json_kit::{ending, names, object, read};
 
 const JOB_SET: &str = "jobset.x-k8s.io/v1alpha2";
 
@@ -76,7 +75,7 @@ fn the_trainer_of_a_train_job_comes_after_its_initializer() {
 
 #[test]
 fn a_job_can_only_wait_for_one_before_it() {
-    let found = json_kit::refused(&job_set(on("check", "Complete"), on("init", "Completed")));
+    let found = crate::json_kit::refused(&job_set(on("check", "Complete"), on("init", "Completed")));
     let parts = [
         "spec.replicatedJobs[1].dependsOn[0].name: no job before it is named `check`; name one of the jobs above it",
         "spec.replicatedJobs[2].dependsOn[0].status: `Completed` does not exist; write `Complete`",

@@ -1,9 +1,9 @@
 //! Tests controllers of controllers, revisions of StatefulSets, bound pods, and what an API server refuses of objects that are
 //! written by hand.
 
-mod json_kit;
-
-use json_kit::{OF_SET, OF_WEB, apps, ending, has, names, object, pod, read, refused, stored, template};
+use crate::json_kit::{
+    OF_SET, OF_WEB, apps, ending, has, names, object, pod, read, refused, stored, template,
+};
 use poolwright_intake::manifest::parse;
 use serde_json::{Value, json};
 

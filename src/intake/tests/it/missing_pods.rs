@@ -1,9 +1,8 @@
 //! Tests controllers that have some of their pods already: only those that they lack are planned.
 
-mod stored_kit;
-
 use poolwright_core::PodPhase;
-use stored_kit::{TEMPLATE, names, read, stored};
+
+use crate::stored_kit::{TEMPLATE, names, read, stored};
 
 /// A stored pod of a controller, in this phase.
 fn child(name: &str, owner: [&str; 3], phase: &str) -> String {

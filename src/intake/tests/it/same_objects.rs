@@ -1,8 +1,6 @@
 //! Tests objects that are there twice: written twice, stored twice, or stored and written; and objects that share a name.
 
-mod stored_kit;
-
-use stored_kit::{JOB, TEMPLATE, errors, names, read, stored};
+use crate::stored_kit::{JOB, TEMPLATE, errors, names, read, stored};
 
 #[test]
 fn an_object_that_is_there_twice_is_a_problem() {

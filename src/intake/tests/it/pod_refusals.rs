@@ -1,9 +1,8 @@
 //! Tests that written objects which an API server refuses are errors, all of them at once, each with its path and the next step.
 
-mod json_kit;
-
-use json_kit::{apps, ending, has, object, read, refused, stored};
 use serde_json::{Value, json};
+
+use crate::json_kit::{apps, ending, has, object, read, refused, stored};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
@@ -177,7 +176,7 @@ fn an_mpi_job_has_one_launcher() {
 
 #[test]
 fn what_an_api_server_refuses_is_told_in_the_same_round_as_an_old_version_and_a_mistaken_kind() {
-    let old = object("apps/v1beta1", "Deployment", "old", json!({"template": json_kit::template()}));
+    let old = object("apps/v1beta1", "Deployment", "old", json!({"template": crate::json_kit::template()}));
     let small = object("v1", "pod", "small", json!({"containers": [{"name": "c"}]}));
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [old, small]});
     let found = refused(&list);

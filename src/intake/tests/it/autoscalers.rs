@@ -1,10 +1,9 @@
 //! Tests autoscalers: the replicas that their targets get, and the pods that go when these are fewer.
 
-mod json_kit;
-
-use json_kit::{OF_SET, OF_WEB, apps, ending, has, names, object, pod, read, refused, stored};
 use poolwright_core::PodPhase;
 use serde_json::{Value, json};
+
+use crate::json_kit::{OF_SET, OF_WEB, apps, ending, has, names, object, pod, read, refused, stored};
 
 fn autoscaler(target: (&str, &str), bounds: Value) -> Value {
     let (kind, name) = target;

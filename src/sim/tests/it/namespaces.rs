@@ -1,12 +1,12 @@
 //! Limits of namespaces, kept by the real controller in a simulated world.
 
-mod kit;
-
 use std::time::Duration;
 
 use poolwright_sim::cluster::JobPlan;
 use poolwright_terms::keys::LIMIT_GPUS_ANNOTATION;
 use serde_json::{Value, json};
+
+use crate::kit;
 
 /// A Job whose pods take one GPU each, and never end.
 fn job(namespace: &str, pods: u32) -> JobPlan {

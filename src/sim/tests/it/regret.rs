@@ -1,8 +1,6 @@
 //! What wrong expectations cost: the same small workload, played with durations that are declared, false, shuffled, unknown, or learned
 //! from other work.
 
-mod kit;
-
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -11,6 +9,8 @@ use poolwright_catalog::Usd;
 use poolwright_core::Lives;
 use poolwright_sim::cluster::JobPlan;
 use poolwright_sim::replay::{Replay, kept_lives};
+
+use crate::kit;
 
 const MINUTE: Duration = Duration::from_mins(1);
 /// The length of a replay: all work ends within it.

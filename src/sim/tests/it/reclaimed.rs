@@ -1,12 +1,12 @@
 //! Replays on spot nodes: the cloud takes them back at the rate of their offering.
 
-mod kit;
-
 use std::time::Duration;
 
 use poolwright_report::replay::History;
 use poolwright_sim::cluster::JobPlan;
 use serde_json::json;
+
+use crate::kit;
 
 /// Plays eight Jobs of 60 hours, each on a node of its own, for three days.
 fn played(capacity: &str) -> History {

@@ -1,12 +1,11 @@
 //! Tests that nothing follows from an object that a ResourceQuota refuses, and that one note says so.
 
-mod json_kit;
-
 use std::collections::BTreeSet;
 
-use json_kit::{apps, ending, has, names, object, read, stored, template};
 use poolwright_intake::Manifest;
 use serde_json::{Value, json};
+
+use crate::json_kit::{apps, ending, has, names, object, read, stored, template};
 
 /// A quota that allows no object of this entry.
 fn none_of(entry: &str) -> Value {

@@ -1,13 +1,13 @@
 //! Replays of pods that use PersistentVolumeClaims: the simulated cluster binds them as Kubernetes does.
 
-mod kit;
-
 use std::time::Duration;
 
 use poolwright_report::replay::{End, History};
 use poolwright_sim::cluster::JobPlan;
 use poolwright_terms::labels::ZONE;
 use serde_json::{Value, json};
+
+use crate::kit;
 
 /// A StorageClass that creates volumes in this zone.
 fn class(mode: &str, zone: &str) -> Value {

@@ -1,10 +1,9 @@
 //! Plans more pods from documentation, each with its page (below https://kubernetes.io/docs/): pods of controllers, volumes,
 //! devices, classes, and rules with all their fields.
 
-mod documentation_kit;
-
-use documentation_kit::{answer, node, pod, requests, running};
 use serde_json::{Value, json};
+
+use crate::documentation_kit::{answer, node, pod, requests, running};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 

@@ -1,0 +1,36 @@
+//! Tests of objects from files and clusters: what they become, what is refused, and what is named as not read. Each file has one
+//! topic.
+
+mod admission;
+mod admission_words;
+mod all_problems;
+mod autoscalers;
+mod budgets;
+mod controllers;
+mod documentation;
+mod documentation_kit;
+mod documentation_workloads;
+mod gangs;
+mod json_kit;
+mod later_jobs;
+mod manifests;
+mod missing_pods;
+mod never_panics;
+mod nodes;
+mod others;
+mod pod_groups;
+mod pod_refusals;
+mod pod_sets;
+mod pods;
+mod pools_and_claims;
+mod preferences;
+mod quotas;
+mod refused;
+mod refused_objects;
+mod resizes;
+mod same_objects;
+mod scheduler;
+mod spread_refusals;
+mod stored_kit;
+mod volumes;
+mod workloads;

@@ -1,0 +1,13 @@
+//! Tests of the simulated cluster, cloud and API server, and of replays. Each file has one topic. Worlds with faults have a binary of
+//! their own, because they take minutes.
+
+mod api_server;
+mod budgets;
+mod cloud;
+mod daemonsets;
+mod interruptions;
+mod kit;
+mod namespaces;
+mod reclaimed;
+mod regret;
+mod volumes;
