@@ -84,7 +84,7 @@ differential: control-plane ## compare plans for random clusters with the real s
 	@CASES="$(or $(CASES),1000)" SEED="$(SEED)" RULES="$(RULES)" WITHOUT="$(WITHOUT)" STRICT="$(STRICT)" FAILURES="$(FAILURES)" CASE="$(abspath $(CASE))" \
 		$(WITH_TOOLS) cargo test --locked -p poolwright-plane --test differential -- --nocapture the_scheduler_binds
 
-bench: ## measure the solver: cost, certified bound, gap over time, memory; CASE="P1 P8" chooses cases, RUNS=1 is quick
+bench: ## measure the solver: cost, certified bound, gap over time, memory, time to cancel; CASE="P1 cancel" chooses cases, RUNS=1 is quick
 	@$(WITH_TOOLS) cargo build --locked --release -p poolwright-solver --example bench
 	@"$(CARGO_TARGET_DIR)/release/examples/bench" $(CASE) --runs $(or $(RUNS),5)
 

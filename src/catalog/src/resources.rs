@@ -22,6 +22,8 @@ impl ResourceName {
     pub const PODS: &'static str = "pods";
     /// The number of whole NVIDIA GPUs, as the NVIDIA device plugin advertises them.
     pub const NVIDIA_GPU: &'static str = "nvidia.com/gpu";
+    /// GPUs that pods share, as the device plugin advertises them if it renames them.
+    pub const NVIDIA_GPU_SHARED: &'static str = "nvidia.com/gpu.shared";
     /// The beginning of the names of MIG instances: `nvidia.com/mig-1g.10gb`.
     pub const MIG_PREFIX: &'static str = "nvidia.com/mig-";
 

@@ -9,7 +9,8 @@ use crate::column_generation::{self, Center, End, Generation, Goal, Relaxed, Tas
 use crate::dive::{self, Style};
 use crate::dual_bound::{Certificate, Prices};
 use crate::lp::Seed;
-use crate::meter::Meter;
+use crate::meter::{Brake, Meter};
+use crate::nothing::nothing;
 use crate::open::{self, Open};
 use crate::options::Options;
 use crate::plan::{Plan, Stock};
@@ -23,7 +24,7 @@ use crate::{admit, exact, large_neighbourhood, resource_bound, shadow_prices, sm
 
 /// Returns the first plan, without a bound.
 pub(crate) fn greedy(problem: &Problem, options: &Options) -> Solution {
-    let model = Model::with(problem, options.stages);
+    let Some(model) = Model::until(problem, options.stages, &mut |_| false) else { return nothing(problem) };
     let plan = admit::plan(&model);
     plan.solution(problem, &model, 0, Stopped::WorkLimit)
 }
@@ -41,21 +42,27 @@ pub(crate) fn solve_from(
     signal: &mut dyn StopSignal,
 ) -> (Solution, Warm) {
     begin(problem, options, Some(warm), signal, |run| {
-        Warm::of(problem, run.model, &run.best, run.last.as_ref())
+        run.map_or_else(Warm::default, |run| Warm::of(problem, run.model, &run.best, run.last.as_ref()))
     })
 }
 
+/// Solves `problem`, and returns what `leave` makes of the solve; of `None` if nobody waited for a plan.
 fn begin<T>(
     problem: &Problem,
     options: &Options,
     warm: Option<&Warm>,
     signal: &mut dyn StopSignal,
-    leave: impl FnOnce(&Run<'_>) -> T,
+    leave: impl FnOnce(Option<&Run<'_>>) -> T,
 ) -> (Solution, T) {
-    let model = Model::with(problem, options.stages);
     let mut meter = Meter::new(signal, options.work);
+    let Some(model) = Model::until(problem, options.stages, &mut |units| meter.gives_up(units)) else {
+        return (nothing(problem), leave(None));
+    };
     meter.about(model.classes.len(), model.bins.iter().filter(|bin| !bin.is_existing()).count());
-    let mut plan = admit::plan_until(&model, &mut |units| meter.tick(units));
+    let mut plan = admit::plan_until(&model, &mut meter);
+    if meter.gives_up(0) {
+        return (nothing(problem), leave(None));
+    }
     meter.improved(&plan.solution(problem, &model, 0, Stopped::WorkLimit));
     let mut proven = None;
     let exact = if options.stages.has(SearchStage::SmallExact) {
@@ -86,15 +93,18 @@ fn begin<T>(
     if run.certificate.is_none() && options.stages.has(SearchStage::PriceProven) {
         run.price(&mut meter);
     }
-    if run.bound == 0 && !run.is_least() && options.stages.has(SearchStage::ResourceBound) {
+    let is_unbounded = run.bound == 0 && !run.is_least();
+    if is_unbounded && options.stages.has(SearchStage::ResourceBound) && !meter.gives_up(0) {
         // The solve stopped before any relaxation, so no pattern was priced.
         if let Some(certificate) = resource_bound::certificate(&model, &run.demand, options.lp()) {
             run.raise(run.proven(&model, &certificate), Proof::Truncated);
             meter.bound(run.bound);
         }
     }
-    if !run.is_least() && !meter.stopped() {
-        let mut pricer = Pricer::new(&model, options.threads);
+    if !run.is_least()
+        && !meter.stopped()
+        && let Some(mut pricer) = Pricer::until(&model, options.threads, &mut |units| meter.tick(units))
+    {
         run.verify(&mut pricer, &mut meter);
     }
     let stopped = if run.done() {
@@ -110,7 +120,7 @@ fn begin<T>(
     solution.proof = if run.is_least() { Proof::Exact } else { run.proof };
     solution.prices =
         run.certificate.as_ref().map(|certificate| shadow_prices::prices(problem, &model, certificate));
-    let left = leave(&run);
+    let left = leave(Some(&run));
     (solution, left)
 }
 
@@ -231,7 +241,8 @@ impl Run<'_> {
         if known.is_empty() {
             return;
         }
-        let plan = warm::plan(self.model, &self.demand, &known, &prices);
+        let stop = &mut |units| meter.tick(units);
+        let plan = warm::plan(self.model, &self.demand, &known, &prices, stop);
         self.offer(plan, meter);
         let center = (prices, vec![0.0; self.model.bins.len()], vec![0.0; self.model.limits.len()]);
         self.memory = Some((known.into_keys().collect(), center));
@@ -297,7 +308,8 @@ impl Run<'_> {
         if meter.stopped() || self.demand.iter().all(|count| *count == 0) {
             return;
         }
-        let mut start = column_generation::plain_columns(self.model, &self.demand);
+        let stop = &mut |units| meter.tick(units);
+        let mut start = column_generation::plain_columns(self.model, &self.demand, stop);
         start.extend(self.best.nodes.keys().cloned());
         let known = open::taken(self.model, &self.best);
         let task = Task {
@@ -311,7 +323,8 @@ impl Run<'_> {
             open: self.open.then_some(Open { totals: &self.totals, known: &known }),
         };
         let goal = Goal { gap: 0.001, rounds: 20, levels: (0, 1), prove: true };
-        let mut pricer = Pricer::new(self.model, self.options.threads);
+        let stop = &mut |units| meter.tick(units);
+        let Some(mut pricer) = Pricer::until(self.model, self.options.threads, stop) else { return };
         let relaxed = column_generation::run(&mut pricer, task, goal, meter);
         self.prove(relaxed.and_then(|relaxed| relaxed.certificate).as_ref(), meter);
     }
@@ -331,7 +344,8 @@ impl Run<'_> {
                 return;
             }
         }
-        let mut pricer = Pricer::new(self.model, self.options.threads);
+        let stop = &mut |units| meter.tick(units);
+        let Some(mut pricer) = Pricer::until(self.model, self.options.threads, stop) else { return };
         let exchanges = column_generation::exchanges(self.model, &mut |units| meter.tick(units));
         if meter.poll() {
             return;
@@ -339,7 +353,9 @@ impl Run<'_> {
         let stock = Stock::full(self.model);
         let (known, center) = self.memory.take().unzip();
         // The master needs one feasible combination, which the plan is, and moderate prices from the start.
-        let mut start = known.unwrap_or_else(|| column_generation::plain_columns(self.model, &self.demand));
+        let mut start = known.unwrap_or_else(|| {
+            column_generation::plain_columns(self.model, &self.demand, &mut |units| meter.tick(units))
+        });
         start.extend(self.best.nodes.keys().cloned());
         let (demand, totals) = (self.demand.clone(), self.totals.clone());
         let known = open::taken(self.model, &self.best);
@@ -353,7 +369,7 @@ impl Run<'_> {
             cutoff: None,
             open: self.open.then_some(Open { totals: &totals, known: &known }),
         };
-        let mut generation = Generation::new(self.model, task);
+        let mut generation = Generation::new(self.model, task, meter);
         let mut next = FIRST_GLIMPSE;
         for (gap, rounds, styles) in SCHEDULE {
             let mut left = *rounds;

@@ -160,15 +160,25 @@ pub(crate) fn exchanges(model: &Model, stop: &mut dyn FnMut(u64) -> bool) -> Vec
     pairs
 }
 
+/// The bins that are priced for one class in one unit of work.
+const BINS_PER_UNIT: u64 = 8;
+
 /// Returns patterns of one class alone, on the bins where such a pod is cheapest. They keep the prices moderate from the
-/// start.
-pub(crate) fn plain_columns(model: &Model, demand: &[u64]) -> Vec<Pattern> {
+/// start. Leaves out the rest of the classes when `stop`, which gets units of work, returns true.
+pub(crate) fn plain_columns(
+    model: &Model,
+    demand: &[u64],
+    stop: &mut dyn FnMut(u64) -> bool,
+) -> Vec<Pattern> {
     let mut columns = BTreeSet::new();
     let variety =
         if model.bins.len() > MANY_BINS || !model.stages.has(SearchStage::StartColumns) { 1 } else { 3 };
     for (index, class) in model.classes.iter().enumerate() {
         if demand[index] == 0 {
             continue;
+        }
+        if stop(1 + class.bins.len() as u64 / BINS_PER_UNIT) {
+            break;
         }
         let count = |bin: u32| {
             model.bins[bin as usize].holds(index as u32).min(demand[index]).clamp(1, u64::from(u32::MAX))
@@ -257,9 +267,13 @@ pub(crate) struct Generation<'m, 't> {
     best: Relaxed,
 }
 
+/// The work units of adding a column to the master.
+const COLUMN: u64 = 4;
+
 impl<'m, 't> Generation<'m, 't> {
-    /// Creates a master with the task's columns, not yet solved.
-    pub fn new(model: &'m Model, task: Task<'t>) -> Self {
+    /// Creates a master with the task's columns, not yet solved. When the signal asks to stop, it lacks some of them, and
+    /// [`Self::run`] does not solve it.
+    pub fn new(model: &'m Model, task: Task<'t>, meter: &mut Meter<'_>) -> Self {
         let Task { demand, stock, start, exchanges, center, seed, cutoff, open } = task;
         let (asked, plain) =
             open.map_or_else(Default::default, |open| (open.asked(model), open.plain(model)));
@@ -275,9 +289,15 @@ impl<'m, 't> Generation<'m, 't> {
             }
         }
         for pattern in start {
+            if meter.tick(COLUMN) {
+                break;
+            }
             master.add_node(pattern);
         }
         for &(small, large) in exchanges {
+            if meter.tick(COLUMN) {
+                break;
+            }
             master.add_exchange(small, large);
         }
         if let Some((missing, _)) = cutoff {
@@ -491,7 +511,7 @@ pub(crate) fn run(
     goal: Goal,
     meter: &mut Meter<'_>,
 ) -> Option<Relaxed> {
-    let mut generation = Generation::new(pricer.model(), task);
+    let mut generation = Generation::new(pricer.model(), task, meter);
     generation.run(pricer, goal, meter);
     generation.relaxed()
 }

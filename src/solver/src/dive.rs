@@ -67,8 +67,12 @@ fn clipped(patterns: &[Pattern], left: &[u64]) -> Vec<Pattern> {
     set.into_iter().collect()
 }
 
-/// Returns, for every class, the classes whose places its pods can take, through any number of exchanges.
-fn reach(classes: usize, exchanges: &[(u32, u32)]) -> Vec<BitSet> {
+/// The classes that are compared in one unit of work.
+const CLASSES_PER_UNIT: u64 = 32;
+
+/// Returns, for every class, the classes whose places its pods can take, through any number of exchanges; `None` when `stop`, which
+/// gets units of work, returns true.
+fn reach(classes: usize, exchanges: &[(u32, u32)], stop: &mut dyn FnMut(u64) -> bool) -> Option<Vec<BitSet>> {
     let mut above = vec![BitSet::new(classes); classes];
     let mut next: Vec<Vec<usize>> = vec![Vec::new(); classes];
     for (small, large) in exchanges {
@@ -76,7 +80,9 @@ fn reach(classes: usize, exchanges: &[(u32, u32)]) -> Vec<BitSet> {
     }
     for (class, set) in above.iter_mut().enumerate() {
         let mut stack = vec![class];
+        let mut seen = 0;
         while let Some(at) = stack.pop() {
+            seen += 1 + next[at].len() as u64;
             for &large in &next[at] {
                 if !set.contains(large) {
                     set.insert(large);
@@ -84,8 +90,11 @@ fn reach(classes: usize, exchanges: &[(u32, u32)]) -> Vec<BitSet> {
                 }
             }
         }
+        if stop(1 + seen / CLASSES_PER_UNIT) {
+            return None;
+        }
     }
-    above
+    Some(above)
 }
 
 /// Nodes to open, and places on them: first for their own classes, then for pods that can take such a place.
@@ -106,8 +115,16 @@ impl<'a> Slots<'a> {
         self.nodes.push((pattern, count));
     }
 
-    /// Adds the nodes to `plan` with real pods on them, taken from `left`. Empty nodes are not opened.
-    fn settle(mut self, plan: &mut Plan, left: &mut [u64], above: &[BitSet], prices: &[f64]) {
+    /// Adds the nodes to `plan` with real pods on them, taken from `left`. Empty nodes are not opened. Leaves places empty when `stop`,
+    /// which gets units of work, returns true.
+    fn settle(
+        mut self,
+        plan: &mut Plan,
+        left: &mut [u64],
+        above: &[BitSet],
+        prices: &[f64],
+        stop: &mut dyn FnMut(u64) -> bool,
+    ) {
         // The pods in the places of each class, the last to be assigned first.
         let mut guests: Vec<Vec<(u32, u64)>> = vec![Vec::new(); self.places.len()];
         for class in 0..self.places.len() {
@@ -119,7 +136,11 @@ impl<'a> Slots<'a> {
             }
         }
         let order = greedy::by_value(prices);
+        let work = 1 + order.len() as u64 / CLASSES_PER_UNIT;
         for &large in &order {
+            if self.places[large as usize] > 0 && stop(work) {
+                break;
+            }
             for &small in &order {
                 if self.places[large as usize] == 0 {
                     break;
@@ -186,7 +207,7 @@ pub(crate) fn dive(
     let model = pricer.model();
     let fresh = base.nodes.is_empty();
     let mut plan = base;
-    let above = reach(model.classes.len(), exchanges);
+    let above = reach(model.classes.len(), exchanges, &mut |units| meter.tick(units))?;
     let mut left = plan.missing(model, demand);
     let mut patterns = pool(model, start, POOL);
     let mut prices = (start.pods.clone(), start.bins.clone(), start.limits.clone());
@@ -201,7 +222,8 @@ pub(crate) fn dive(
         let mut again = None;
         if step > 0 || !fresh || style.steps > 1 {
             let mut columns = clipped(&patterns, &left);
-            columns.extend(column_generation::plain_columns(model, &left));
+            let stop = &mut |units| meter.tick(units);
+            columns.extend(column_generation::plain_columns(model, &left, stop));
             if scarce {
                 // The known patterns may be infeasible together. A greedy completion makes the master feasible.
                 let mut completed = plan.clone();
@@ -266,9 +288,10 @@ pub(crate) fn dive(
                 slots.open(pattern, 1);
             }
         }
-        slots.settle(&mut plan, &mut left, &above, &relaxed.pods);
+        let stop = &mut |units| meter.tick(units);
+        slots.settle(&mut plan, &mut left, &above, &relaxed.pods, stop);
         if model.stages.has(SearchStage::Fill) {
-            plan.fill(model, &mut left, &greedy::by_value(&relaxed.pods));
+            plan.fill(model, &mut left, &greedy::by_value(&relaxed.pods), stop);
         }
         if left == before {
             // Nothing could be fixed, so the greedy completion ends the dive.

@@ -36,6 +36,7 @@ mod lp;
 mod master;
 mod meter;
 mod moves;
+mod nothing;
 mod open;
 mod options;
 mod plan;

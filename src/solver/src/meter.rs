@@ -8,6 +8,30 @@ use poolwright_catalog::UsdPerHour;
 use crate::solution::Solution;
 use crate::stop::{Progress, StopSignal};
 
+/// Ends work early. The units of work that it gets count towards the next look at the signal.
+pub(crate) trait Brake {
+    /// Returns whether to end work that could only make a plan better.
+    fn stops(&mut self, units: u64) -> bool;
+
+    /// Returns whether to end work without which there is no plan: nobody waits for one any more.
+    fn gives_up(&mut self, units: u64) -> bool;
+
+    /// Returns whether to end work, before or after there is a plan.
+    fn ends(&mut self, has_plan: bool, units: u64) -> bool {
+        if has_plan { self.stops(units) } else { self.gives_up(units) }
+    }
+}
+
+impl Brake for Meter<'_> {
+    fn stops(&mut self, units: u64) -> bool {
+        self.tick(units)
+    }
+
+    fn gives_up(&mut self, units: u64) -> bool {
+        self.tick(units) && self.signal.is_abandoned()
+    }
+}
+
 /// A work budget. One unit is about half a microsecond of one core of an ordinary machine.
 pub(crate) struct Meter<'a> {
     signal: &'a mut dyn StopSignal,

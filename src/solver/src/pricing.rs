@@ -31,6 +31,9 @@ pub(crate) const QUICK: u64 = 200;
 const BIN: u64 = 250;
 /// The same for one part of a bin.
 const PART: u64 = 100;
+/// The shares of a node that are computed in one unit of work, and the pairs of pods that are compared in one.
+const SHARES_PER_UNIT: u64 = 16;
+const PAIRS_PER_UNIT: u64 = 32;
 /// The threshold of a bin that is not to be priced.
 pub(crate) const NOT_ASKED: u64 = u64::MAX;
 
@@ -84,31 +87,39 @@ pub(crate) struct Pricer<'m> {
 }
 
 impl<'m> Pricer<'m> {
-    /// Creates a pricer for all bins of `model` on `threads` threads; 0 for one per processor, at most 8.
+    /// Creates a pricer that nothing stops.
+    #[cfg(test)]
     pub fn new(model: &'m Model, threads: usize) -> Self {
-        let shares = model
-            .bins
-            .iter()
-            .map(|bin| {
-                let mut fixed = Vec::with_capacity(bin.classes.len() * model.dims);
-                for class in &bin.classes {
-                    let requests = &model.classes[*class as usize].requests;
-                    fixed.extend(requests.iter().zip(&bin.capacity).map(|(r, c)| knapsack::share(*r, *c)));
-                }
-                Shares {
-                    holds: bin.holds.clone(),
-                    float: fixed.iter().map(|share| *share as f64 / (1u64 << 32) as f64).collect(),
-                    fixed,
-                    beside: Vec::new(),
-                }
-            })
-            .collect();
+        Self::until(model, threads, &mut |_| false).expect("nothing stops it")
+    }
+
+    /// Creates a pricer for all bins of `model` on `threads` threads; 0 for one per processor, at most 8. Returns `None` when
+    /// `stop`, which gets units of work, returns true.
+    pub fn until(model: &'m Model, threads: usize, stop: &mut dyn FnMut(u64) -> bool) -> Option<Self> {
+        let mut shares = Vec::with_capacity(model.bins.len());
+        for bin in &model.bins {
+            let size = bin.classes.len() * model.dims;
+            if stop(1 + size as u64 / SHARES_PER_UNIT) {
+                return None;
+            }
+            let mut fixed = Vec::with_capacity(size);
+            for class in &bin.classes {
+                let requests = &model.classes[*class as usize].requests;
+                fixed.extend(requests.iter().zip(&bin.capacity).map(|(r, c)| knapsack::share(*r, *c)));
+            }
+            shares.push(Shares {
+                holds: bin.holds.clone(),
+                float: fixed.iter().map(|share| *share as f64 / (1u64 << 32) as f64).collect(),
+                fixed,
+                beside: Vec::new(),
+            });
+        }
         let threads = match threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from).min(8),
             threads => threads,
         };
         let scratches = (0..threads).map(|_| Scratch::default()).collect();
-        Self { model, shares, scratches, last: 0, levels: vec![0; model.bins.len()] }
+        Some(Self { model, shares, scratches, last: 0, levels: vec![0; model.bins.len()] })
     }
 
     /// Returns the problem it prices for.
@@ -240,7 +251,7 @@ impl<'m> Pricer<'m> {
             shared.work += work;
             return shared;
         }
-        let core = self.core(bin, pi, demand, &prices, most, threshold);
+        let core = self.core(bin, pi, demand, &prices, (most, threshold), pulse);
         let capacity = &self.model.bins[bin].capacity;
         let mut content = Content::ruled(self.model, bin as u32);
         let mut held = self.held(bin);
@@ -417,8 +428,8 @@ impl<'m> Pricer<'m> {
         pi: &[u64],
         demand: &[u64],
         prices: &[u64],
-        most: u64,
-        threshold: u64,
+        (most, threshold): (u64, u64),
+        pulse: &mut Pulse<'_, '_>,
     ) -> Vec<Item> {
         struct Candidate<'a> {
             item: Item,
@@ -468,8 +479,9 @@ impl<'m> Pricer<'m> {
             })
         };
         let asked = self.model.stages.has(SearchStage::ItemDominance);
+        let work = kept.len() as u64 / PAIRS_PER_UNIT;
         (0..kept.len())
-            .filter(|index| !asked || !dominated(*index))
+            .filter(|index| !asked || pulse.tick(work) || !dominated(*index))
             .map(|index| kept[index].item.clone())
             .collect()
     }

@@ -13,8 +13,8 @@ pub trait StopSignal {
     fn is_half_over(&mut self) -> bool {
         self.should_stop()
     }
-    /// Returns whether nobody waits for the answer any more. Planning then begins no further solve, and its answer may be of no
-    /// use.
+    /// Returns whether nobody waits for the answer any more, in which case [`Self::should_stop`] is true as well. The solver then
+    /// makes no first plan either and leaves out all pods, planning begins no further solve, and its answer may be of no use.
     fn is_abandoned(&mut self) -> bool {
         false
     }

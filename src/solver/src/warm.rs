@@ -119,8 +119,15 @@ impl Warm {
     }
 }
 
-/// Returns a plan with the remembered nodes, as far as `demand` still fills them, and further nodes for the rest.
-pub(crate) fn plan(model: &Model, demand: &[u64], known: &BTreeMap<Pattern, u64>, prices: &[f64]) -> Plan {
+/// Returns a plan with the remembered nodes, as far as `demand` still fills them, and further nodes for the rest. Leaves out pods when
+/// `stop`, which gets units of work, returns true.
+pub(crate) fn plan(
+    model: &Model,
+    demand: &[u64],
+    known: &BTreeMap<Pattern, u64>,
+    prices: &[f64],
+    stop: &mut dyn FnMut(u64) -> bool,
+) -> Plan {
     let mut plan = Plan::default();
     let mut left = demand.to_vec();
     let mut stock = Stock::full(model);
@@ -157,9 +164,9 @@ pub(crate) fn plan(model: &Model, demand: &[u64], known: &BTreeMap<Pattern, u64>
             open(Pattern { bin: pattern.bin, pods }, 1, &mut left);
         }
     }
-    plan.fill(model, &mut left, &greedy::by_value(prices));
-    greedy::complete(model, &mut plan, left, prices, &mut |_| false);
+    plan.fill(model, &mut left, &greedy::by_value(prices), stop);
+    greedy::complete(model, &mut plan, left, prices, stop);
     plan.trim(model, demand);
-    plan.downgrade(model, &mut |_| false);
+    plan.downgrade(model, stop);
     plan
 }

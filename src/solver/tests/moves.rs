@@ -68,6 +68,8 @@ fn with(mut problem: Problem, nodes: Vec<ExistingNode>) -> Problem {
 #[derive(Default)]
 struct Patience {
     answers: u32,
+    /// Whether nobody waits any more from then on.
+    leaves: bool,
     asked: u32,
     /// The units of work, and the plans, after it said stop.
     units: u64,
@@ -78,6 +80,10 @@ impl StopSignal for Patience {
     fn should_stop(&mut self) -> bool {
         self.asked += 1;
         self.asked > self.answers
+    }
+
+    fn is_abandoned(&mut self) -> bool {
+        self.leaves && self.asked > self.answers
     }
 
     fn improved(&mut self, _plan: &Solution) {
@@ -95,8 +101,8 @@ fn a_consolidation_that_is_told_to_stop_begins_no_further_part() {
     let problem = g5();
     let nodes = (0..12).map(|_| node(&problem, "5.672", [47810, 4], &[(0, 1)])).collect();
     let problem = with(problem, nodes);
-    for patience in 0..40 {
-        let mut signal = Patience { answers: patience, ..Patience::default() };
+    for (patience, leaves) in (0..40).flat_map(|patience| [(patience, false), (patience, true)]) {
+        let mut signal = Patience { answers: patience, leaves, ..Patience::default() };
         let solution = solve(&problem, &Options::default(), &mut signal).expect("a well-formed problem");
         assert_eq!(check(&problem, &solution), Ok(()));
         assert!(signal.asked <= patience + 12, "asked {} times with patience for {patience}", signal.asked);

@@ -225,6 +225,45 @@ fn a_solve_that_is_stopped_at_once_still_places_every_pod() {
     assert!(solution.cost.as_f64() <= 1.12 * 8_110.3, "{}", solution.cost);
 }
 
+/// A signal behind which nobody waits any more after some looks.
+#[derive(Default)]
+struct Abandoned {
+    patience: u64,
+    asked: u64,
+    plans: u64,
+}
+
+impl StopSignal for Abandoned {
+    fn should_stop(&mut self) -> bool {
+        self.asked += 1;
+        self.asked > self.patience
+    }
+
+    fn is_abandoned(&mut self) -> bool {
+        self.asked > self.patience
+    }
+
+    fn improved(&mut self, _: &Solution) {
+        self.plans += 1;
+    }
+}
+
+#[test]
+fn a_solve_that_nobody_waits_for_does_not_finish_its_first_plan() {
+    let problem = trace();
+    let all: u64 = problem.classes.iter().map(|class| u64::from(class.count)).sum();
+    for patience in [0, 1, 2, 5, 20, 400] {
+        let mut signal = Abandoned { patience, ..Abandoned::default() };
+        let solution = solve(&problem, &Options::default(), &mut signal).expect("a well-formed problem");
+        assert_eq!(check(&problem, &solution), Ok(()));
+        let left = solution.unplaced_pods();
+        assert!(left == if signal.plans == 0 { all } else { 0 }, "{left} pods left out of {all}");
+        assert!(signal.asked <= patience + 1, "asked {} times with patience for {patience}", signal.asked);
+        // The problem is not even prepared at the first look.
+        assert!(patience > 0 || signal.plans == 0, "{} plans", signal.plans);
+    }
+}
+
 #[test]
 fn what_a_solve_left_helps_the_next_and_never_makes_it_wrong() {
     let mut problem = trace();

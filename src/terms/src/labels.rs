@@ -36,6 +36,9 @@ pub const GPU_MEMORY: &str = "poolwright.dev/gpu-memory";
 pub const MIG_CONFIG: &str = "nvidia.com/mig.config";
 /// The value of [`MIG_CONFIG`] with which GPUs stay whole.
 pub const MIG_DISABLED: &str = "all-disabled";
+/// The configuration of NVIDIA's device plugin for a node, by name. It may share or cut the node's GPUs
+/// (<https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-sharing.html>).
+pub const DEVICE_PLUGIN_CONFIG: &str = "nvidia.com/device-plugin.config";
 
 /// Keys that an offering decides. Labels with any other key come from a pool's template.
 pub const DECIDED_BY_OFFERING: [&str; 13] = [

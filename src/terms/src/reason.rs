@@ -62,7 +62,7 @@ reasons! {
     AsPoolSays: "The claim matches what its pool would create now.", "Nothing.";
     BudgetNeverMet: "A PodDisruptionBudget never allows an eviction.", "Correct the budget. Until then, nobody can drain the nodes of its pods.";
     BufferKept: "The node is kept as free room for its pool's `buffer`.", "Nothing. To keep fewer nodes, lower `spec.buffer`.";
-    BufferUnmet: "Units of the pool's `buffer` fit no offering of the pool, so no room is kept for them.", "Read the nearest miss in the message. Ask for less in `spec.buffer`, or allow more offerings in the pool.";
+    BufferUnmet: "Units of the pool's `buffer` fit no offering that the pool may buy, so no room is kept for them.", "Read the nearest miss in the message. Ask for less in `spec.buffer`, or allow more offerings in the pool.";
     CalledOff: "Poolwright was about to empty the node, and now keeps it.", "Nothing. The message says why.";
     CheaperElsewhere: "Pods that would join the node's pods would run cheaper elsewhere. So the node admits only pods that Poolwright plans for it, and is terminated when its pods have ended.", "Nothing. To admit all pods, set `spec.disruption.retire: Never` in the pool.";
     ContradictingRequirements: "The requirements of the pool contradict each other, or a label of its template.", "Correct `spec.template.spec.requirements`, or the label.";
@@ -82,6 +82,7 @@ reasons! {
     GangIncomplete: "Poolwright finds no room for all pods of a gang, which must start together.", "Raise the limits of the pool, allow more offerings, or make the gang smaller.";
     GangReleased: "Poolwright finds no room for some pods of a gang, so it deletes a claim that it created for the gang.", "Raise the limits of the pool, allow more offerings, or make the gang smaller.";
     GpusCut: "A label of the pool's template makes NVIDIA's GPU operator cut the GPUs of its nodes, and Poolwright buys nodes for whole GPUs.", "Remove the label `nvidia.com/mig.config` from the template.";
+    GpusShared: "A new node of the pool does not advertise whole GPUs, because its device plugin shares or cuts them. Poolwright buys nodes for whole GPUs, so the node stays closed.", "Turn time slicing, MPS and MIG off in the device plugin for the nodes of this pool.";
     HasPods: "The node runs pods.", "Nothing.";
     InitializationTimeout: "The node joined, but was not usable in time. Poolwright terminates it and plans its pods again.", "Check drivers, device plugins and startup taints, or raise `deadlines.initialization`.";
     Initialized: "The node is ready and advertises the promised resources.", "Nothing.";

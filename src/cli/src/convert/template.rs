@@ -32,6 +32,10 @@ pub(super) struct Read {
 const CUTS_GPUS: &str = "It stays, but Poolwright buys nodes for whole GPUs, and this label makes NVIDIA's GPU operator cut those that \
                          can be cut. Without `--sharing mig`, plans refuse a pool that can buy such GPUs: remove the label, or keep this pool in Karpenter.";
 
+/// What to know of a label that chooses a configuration of NVIDIA's device plugin.
+const MAY_SHARE_GPUS: &str = "It stays, and chooses a configuration of NVIDIA's device plugin. If this configuration shares or cuts GPUs, \
+                              new nodes stay closed, because Poolwright buys nodes for whole GPUs: choose one that does neither.";
+
 /// Converts `spec.template`.
 pub(super) fn convert(of: &mut Fields<'_>, named: &Named, report: &mut Report) -> Read {
     let mut requirements = Requirements::default();
@@ -103,6 +107,8 @@ fn labels(
         if label(&key) == LabelMapping::UserDefined && !labels::RESERVED.contains(&key.as_str()) {
             if key == labels::MIG_CONFIG && value != labels::MIG_DISABLED {
                 report.not_possible(path, CUTS_GPUS);
+            } else if key == labels::DEVICE_PLUGIN_CONFIG {
+                report.changed(path, MAY_SHARE_GPUS);
             } else {
                 report.kept(path, "A label of the nodes; it stays.");
             }

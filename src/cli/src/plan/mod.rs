@@ -6,6 +6,7 @@ mod cluster;
 pub mod commitments;
 mod existing;
 mod files;
+mod gpu_notes;
 pub mod limits;
 mod lives;
 mod makers;
@@ -255,15 +256,7 @@ pub fn prepare(
         solver: search.options(),
         ..usual
     };
-    if options.sharing != Sharing::Whole {
-        let fixed = input.snapshot.pools.values().filter(|pool| pool.replicas.is_some());
-        input.notes.extend(fixed.map(|pool| {
-            format!(
-                "pool {}: --sharing does not count for the nodes of a static pool: they offer whole GPUs",
-                pool.name
-            )
-        }));
-    }
+    input.notes.extend(gpu_notes::notes(&input.snapshot, flags.sharing));
     Ok((input, options))
 }
 

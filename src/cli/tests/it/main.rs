@@ -17,6 +17,7 @@ mod providers;
 mod refused;
 mod replays;
 mod rounds;
+mod shared_gpus;
 mod support;
 mod third_cloud;
 mod top;

@@ -75,6 +75,8 @@ pub enum Kept {
     WorseForOthers(PodKey),
     /// Too few nodes of its pool would be on demand.
     OnDemandFloor(PoolName),
+    /// The buffer of a pool would have less room, and no node can be bought for it.
+    BufferRoom(PoolName),
     /// The prices of the nodes that its pods would need are unknown.
     NewPriceUnknown,
     /// The independent check refused the plan without it.
@@ -164,6 +166,10 @@ impl fmt::Display for Kept {
             Self::OnDemandFloor(pool) => write!(
                 f,
                 "without it, too few nodes of pool {pool} would be on demand (spot.onDemandFloor)"
+            ),
+            Self::BufferRoom(pool) => write!(
+                f,
+                "without it, the buffer of pool {pool} would have less room, and no node can be bought for it"
             ),
             Self::NewPriceUnknown => f.write_str("its pods would need nodes whose prices are unknown"),
             Self::Refused(why) => write!(f, "the independent check refused the plan without it: {why}"),

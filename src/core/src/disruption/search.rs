@@ -163,6 +163,9 @@ impl<'a> Search<'a> {
         if let Some(pool) = self.below_floor(set, &without, &plan) {
             return Err(Kept::OnDemandFloor(pool));
         }
+        if let Some(pool) = self.shrinks_buffer(set, &plan) {
+            return Err(Kept::BufferRoom(pool));
+        }
         let gone: Vec<&Claim> = set.iter().map(|(claim, _)| *claim).collect();
         let before = self.worth(&gone);
         Ok(TrialPlan { plan, before, stuck })
@@ -185,6 +188,17 @@ impl<'a> Search<'a> {
             after.shortfall(floor) > SpotMix::of(self.facts.snapshot, name).shortfall(floor)
         };
         pools.into_iter().find(is_below).cloned()
+    }
+
+    /// Returns the pool whose buffer would have less room than now if the nodes of a set were removed to save money, because no node can
+    /// be bought for it: GPUs of these nodes are cut or shared, a limit is reached, or nothing is in stock.
+    fn shrinks_buffer(&self, set: &[(&Claim, Cause)], plan: &Plan) -> Option<PoolName> {
+        if !set.iter().any(|(_, cause)| *cause == Cause::Underutilized) {
+            return None;
+        }
+        let left = |plan: &Plan, name: &PoolName| plan.pools.get(name).map_or(0, |found| found.units_left);
+        let mut pools = plan.pools.keys();
+        pools.find(|name| left(plan, name) > left(self.current, name)).cloned()
     }
 }
 

@@ -1,11 +1,11 @@
 //! Checks whether a new node advertises the promised resources and passes its readiness gates.
 
-use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_terms::Reason;
 use poolwright_terms::keys::{NOT_READY_TAINT, UNREACHABLE_TAINT, UNREGISTERED_TAINT};
 
 use crate::model::{Claim, Node};
 use crate::rules::allocatable_tolerance::is_kept;
+use crate::rules::gpus;
 
 /// Returns the reason why a node cannot open yet, and a message; `None` if it can.
 pub(crate) fn missing(claim: &Claim, node: &Node) -> Option<(Reason, String)> {
@@ -28,8 +28,8 @@ pub(crate) fn missing(claim: &Claim, node: &Node) -> Option<(Reason, String)> {
         .collect();
     if !differences.is_empty() {
         let differences = differences.join("; ");
-        let message = if shares_gpus(promised, &node.allocatable) {
-            format!("node {}: {differences}. {SHARES_GPUS}", node.name)
+        let message = if gpus::are_shared(promised, &node.allocatable) {
+            format!("node {}: {differences}. {}", node.name, gpus::SHARES_GPUS)
         } else {
             format!("node {}: {differences}", node.name)
         };
@@ -72,24 +72,6 @@ pub fn lacks(claim: &Claim, node: &Node) -> Vec<String> {
         })
     });
     less.collect()
-}
-
-/// What is said of a node whose GPUs seem to be shared.
-const SHARES_GPUS: &str = "Most likely its device plugin shares GPUs (time slicing, MPS or MIG), and Poolwright buys nodes for whole GPUs; \
-                           turn this off for the nodes of this pool";
-
-/// The resource of GPUs that pods share, if the device plugin renames it.
-const GPU_SHARED: &str = "nvidia.com/gpu.shared";
-
-/// Returns whether a node seems to share GPUs that were promised whole: it advertises parts of them, or each of them several times.
-fn shares_gpus(promised: &ResourceList, advertised: &ResourceList) -> bool {
-    let gpu = ResourceName::NVIDIA_GPU;
-    let (whole, there) = (promised.get(gpu), advertised.get(gpu));
-    let is_part = |name: &ResourceName| {
-        name.as_str() == GPU_SHARED || name.as_str().starts_with(ResourceName::MIG_PREFIX)
-    };
-    let has_parts = advertised.iter().any(|(name, amount)| amount > 0 && is_part(name));
-    whole > 0 && there != whole && (has_parts || there > 0 && there.is_multiple_of(whole))
 }
 
 /// The prefix of the taints of the Node Readiness Controller, which removes each taint when the conditions of its rule hold

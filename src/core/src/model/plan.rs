@@ -480,6 +480,10 @@ pub struct PoolFindings {
     pub limit_reached: Option<String>,
     /// A sentence about units of its buffer that fit none of its offerings; `None` if all do.
     pub buffer_unmet: Option<String>,
+    /// The number of units of its buffer without room.
+    pub units_left: usize,
+    /// A sentence about a new node of it that stays closed because its GPUs seem to be shared; `None` if there is none.
+    pub shares_gpus: Option<String>,
     /// The number of offerings that it may buy now.
     pub offerings: usize,
 }

@@ -109,7 +109,12 @@ impl PlanContext<'_> {
             Some(UnplacedPod { pod: pod.key.clone(), reason: UnplacedReason::GangIncomplete, message })
         }));
         let missing = self.groups.missing(self.snapshot, &plan);
-        let mut left = self.leave_over(supply, &assigned, &packed, (&rooms, &missing), &mut unplaced);
+        // The solver leaves out all pods if nobody waits for the plan, and then nobody reads why.
+        let mut left = if stop.is_abandoned() {
+            LeftPods::default()
+        } else {
+            self.leave_over(supply, &assigned, &packed, (&rooms, &missing), &mut unplaced)
+        };
         let is_of_gang = |pod: &PodKey| self.snapshot.pods.get(pod).is_some_and(|pod| pod.group.is_some());
         let of_gangs = without_place.into_iter().filter(|(pod, ..)| is_of_gang(pod));
         left.of_gangs.extend(of_gangs.map(|(pod, _, by)| (pod, by)));

@@ -1,19 +1,22 @@
 //! Completes a plan: costs, counts, limits and nominations.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::Proof;
+use poolwright_terms::ConditionType;
 
 use crate::demand::{Mentions, mentions};
 use crate::model::plan::{Counts, Plan, PlannedClaim, Target, UnplacedReason};
-use crate::model::{ClaimName, PodKey, PoolName, Snapshot, Uid};
+use crate::model::{Claim, ClaimName, PodKey, PoolName, Snapshot, Uid};
 use crate::plan::context::PlanContext;
 use crate::plan::moved;
 use crate::plan::order_replicas::{self, Ordered};
 use crate::plan::prepare::Prepared;
-use crate::rules::format;
+use crate::rules::{format, gpus};
 use crate::supply::offerings::Supply;
+use crate::supply::rooms::node_of;
 use crate::supply::{interruption_backoff, interruption_risk};
 
 /// Adds reached limits to the findings about pools.
@@ -47,6 +50,7 @@ pub(crate) fn complete(
     add_ordered(plan, context, &prepared.ordered);
     plan.pools = supply.findings;
     tell_of_buffers(plan);
+    tell_of_shared_gpus(plan, context.snapshot);
     sum(plan, context);
     plan.nominations = nominations(context.snapshot, plan);
     plan.moved = moved::moved(&prepared.successors, plan);
@@ -54,12 +58,17 @@ pub(crate) fn complete(
     count(plan);
 }
 
-/// Tells pools of the units of their buffers that fit no offering. Units that wait for a limit or a stock-out may get room later.
+/// Tells pools of the units of their buffers that fit no offering, or only offerings without a known price. Units that wait for a limit
+/// or a stock-out may get room later.
 fn tell_of_buffers(plan: &mut Plan) {
     let Plan { unplaced, pools, .. } = plan;
     let mut unmet: BTreeMap<(&PoolName, u64), (usize, &str)> = BTreeMap::new();
-    for left in unplaced.iter().filter(|left| left.reason == UnplacedReason::NoOfferingFits) {
-        if let PodKey::Buffer { pool, entry, .. } = &left.pod {
+    for left in &*unplaced {
+        let PodKey::Buffer { pool, entry, .. } = &left.pod else { continue };
+        if let Some(findings) = pools.get_mut(pool) {
+            findings.units_left += 1;
+        }
+        if matches!(left.reason, UnplacedReason::NoOfferingFits | UnplacedReason::PriceUnknown) {
             unmet.entry((pool, *entry)).or_insert((0, left.message.as_str())).0 += 1;
         }
     }
@@ -69,6 +78,30 @@ fn tell_of_buffers(plan: &mut Plan) {
             findings
                 .buffer_unmet
                 .get_or_insert_with(|| format!("spec.buffer[{entry}]: no room is kept for {units}: {why}"));
+        }
+    }
+}
+
+/// Tells pools of a new node that stays closed because its GPUs seem to be shared. The next node would not open either.
+fn tell_of_shared_gpus(plan: &mut Plan, snapshot: &Snapshot) {
+    let is_new = |claim: &&Claim| {
+        claim.deleting_since.is_none()
+            && claim.launched.is_some()
+            && claim.since(ConditionType::Initialized).is_none()
+    };
+    for claim in snapshot.claims.values().map(Arc::as_ref).filter(is_new) {
+        let Some(node) = node_of(snapshot, claim) else { continue };
+        if gpus::are_shared(&claim.current_offering().allocatable, &node.allocatable)
+            && let Some(findings) = plan.pools.get_mut(&claim.pool)
+        {
+            findings.shares_gpus.get_or_insert_with(|| {
+                format!(
+                    "node {} stays closed, because it does not advertise the GPUs that its claim {} promises. {}",
+                    node.name,
+                    claim.name,
+                    gpus::SHARES_GPUS
+                )
+            });
         }
     }
 }

@@ -112,14 +112,14 @@ pub(crate) fn wanted(
 }
 
 /// Returns why nodes of a pool, which may be of these types, would never open: a label of its template makes NVIDIA's GPU operator cut
-/// their GPUs, and the catalogue promises whole ones.
+/// their GPUs, and the catalogue promises whole ones. Nodes of static pools are bought for whole GPUs even if others may be cut.
 pub(crate) fn cut_by_label<'k>(
     sharing: Sharing,
     pool: &Pool,
     mut kinds: impl Iterator<Item = &'k InstanceType>,
 ) -> Option<String> {
     let config = pool.labels.get(MIG_CONFIG).filter(|config| config.as_str() != MIG_DISABLED)?;
-    if matches!(sharing, Sharing::Mig { .. }) {
+    if matches!(sharing, Sharing::Mig { .. }) && pool.replicas.is_none() {
         return None;
     }
     let is_cut = |kind: &&InstanceType| {
@@ -134,6 +134,22 @@ pub(crate) fn cut_by_label<'k>(
          nodes for whole GPUs, so such a node would never open; remove the label",
         kind.name
     ))
+}
+
+/// What is said of a node whose GPUs seem to be shared.
+pub(crate) const SHARES_GPUS: &str = "Most likely its device plugin shares GPUs (time slicing, MPS or MIG), and Poolwright buys nodes for \
+                                      whole GPUs; turn this off for the nodes of this pool";
+
+/// Returns whether a node seems to share GPUs that were promised whole: it advertises parts of them, or each of them several times.
+pub(crate) fn are_shared(promised: &ResourceList, advertised: &ResourceList) -> bool {
+    let gpu = ResourceName::NVIDIA_GPU;
+    let (whole, there) = (promised.get(gpu), advertised.get(gpu));
+    let is_part = |name: &ResourceName| {
+        name.as_str() == ResourceName::NVIDIA_GPU_SHARED
+            || name.as_str().starts_with(ResourceName::MIG_PREFIX)
+    };
+    let has_parts = advertised.iter().any(|(name, amount)| amount > 0 && is_part(name));
+    whole > 0 && there != whole && (has_parts || there > 0 && there.is_multiple_of(whole))
 }
 
 /// Returns the MIG profile in a resource's name.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use poolwright_catalog::{OfferingId, RankedOffering};
+use poolwright_catalog::{OfferingId, RankedOffering, ResourceName};
 use poolwright_terms::keys::{NODECLAIM_LABEL, NODEPOOL_LABEL};
 use poolwright_terms::{CapacityType, labels};
 
@@ -16,7 +16,8 @@ pub(crate) struct UnclaimedNode {
     /// The pool that its label names.
     pub pool: PoolName,
     /// Its offering by its labels, with the price if the catalogue has it. Of a type in the catalogue it counts at least the
-    /// resources that such nodes promise, for a starting node may not report its GPUs yet.
+    /// resources that such nodes promise, for a starting node may not report its GPUs yet. Its GPUs are those of the machine, even if it
+    /// advertises each of them several times because pods share them.
     pub offering: RankedOffering,
 }
 
@@ -56,7 +57,9 @@ fn unclaimed(snapshot: &Snapshot, node: &Node) -> UnclaimedNode {
     let mut allocatable = node.allocatable.clone();
     if let Some(kind) = catalogue.and_then(|catalogue| catalogue.instance_type(&id.instance_type)) {
         for (name, amount) in kind.allocatable.iter() {
-            allocatable.set(name.clone(), amount.max(allocatable.get(name.as_str())));
+            let is_gpu = name.as_str() == ResourceName::NVIDIA_GPU;
+            let there = if is_gpu { 0 } else { allocatable.get(name.as_str()) };
+            allocatable.set(name.clone(), amount.max(there));
         }
     }
     let price = catalogue.and_then(|catalogue| catalogue.offering(&id)?.price.known());

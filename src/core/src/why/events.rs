@@ -107,13 +107,15 @@ pub fn conditions(findings: &PoolFindings) -> Vec<ConditionUpdate> {
             "no limit leaves pods waiting".to_owned(),
         ),
     };
-    let problem = findings.invalid.as_ref().or(findings.node_class.as_ref()).cloned();
-    let ready = of(
-        ConditionType::Ready,
-        &problem,
-        Reason::Ready,
-        format!("{} offerings may be bought now", findings.offerings),
-    );
+    let shared = findings.shares_gpus.clone().map(|message| (Reason::GpusShared, message));
+    let problem = findings.invalid.as_ref().or(findings.node_class.as_ref()).cloned().or(shared);
+    let offered = format!("{} offerings may be bought now", findings.offerings);
+    // The pool can still buy nodes for pods.
+    let (reason, message) = match &findings.buffer_unmet {
+        Some(unmet) => (Reason::BufferUnmet, format!("{offered}; {unmet}")),
+        None => (Reason::Ready, offered),
+    };
+    let ready = of(ConditionType::Ready, &problem, reason, message);
     vec![ready, valid, class, limit]
 }
 

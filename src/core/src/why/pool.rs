@@ -9,6 +9,7 @@ use crate::rules::format;
 use crate::supply::spot_mix::SpotMix;
 use crate::supply::unclaimed;
 use crate::why::claim::price;
+use poolwright_terms::Reason;
 use poolwright_terms::keys::DO_NOT_DISRUPT_ANNOTATION;
 
 /// Returns the explanation of a pool; `None` if the user wrote no such pool.
@@ -85,13 +86,23 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
     if let Some(limit) = findings.and_then(|found| found.limit_reached.as_ref()) {
         lines.push(format!("A limit holds it back: {}.", limit.trim_end_matches('.')));
     }
+    if let Some(shared) = findings.and_then(|found| found.shares_gpus.as_ref()) {
+        lines.push(format!("Its new nodes do not open ({}): {shared}.", Reason::GpusShared));
+    }
     if let Some(replicas) = pool.replicas {
         let replicas = format::count(usize::try_from(replicas).unwrap_or(usize::MAX), "node");
-        lines.push(format!("Its `replicas` keeps {replicas}, with and without pods."));
+        lines.push(match problem {
+            Some(_) => format!("Its `replicas` asks for {replicas}."),
+            None => format!("Its `replicas` keeps {replicas}, with and without pods."),
+        });
         return Some(lines);
     }
     if !pool.buffer.is_empty() {
-        lines.push("It keeps nodes with room for its `buffer`, with and without pods.".to_owned());
+        let kept = match problem {
+            Some(_) => "Its `buffer` asks for free room, but it buys no node for that.",
+            None => "It keeps nodes with room for its `buffer`, with and without pods.",
+        };
+        lines.push(kept.to_owned());
     }
     if let Some(unmet) = findings.and_then(|found| found.buffer_unmet.as_ref()) {
         lines.push(format!("It cannot keep all of this room: {}.", unmet.trim_end_matches('.')));

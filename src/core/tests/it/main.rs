@@ -47,6 +47,7 @@ mod replicas_and_buffers;
 mod reserve;
 mod retire;
 mod setbacks;
+mod shared_gpus;
 mod sharing;
 mod speed;
 mod spot_rules;

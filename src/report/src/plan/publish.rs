@@ -6,6 +6,7 @@ use std::fmt;
 use poolwright_catalog::{Arch, RankedOffering, UsdPerHour};
 use poolwright_core::plan::{LabelChoice, Plan, PlannedClaim, PlannedGpu, Target};
 use poolwright_core::{ClaimName, PodKey, PoolName, Snapshot};
+use poolwright_terms::Reason;
 
 use super::document::{
     Baselines, CatalogueSummary, CommitmentUse, CostOverTime, Document, ExistingNode, GpuInstance, GpuShare,
@@ -134,11 +135,16 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
     }
     notes.extend(choices(&plan));
     notes.extend(arm(&plan, context.snapshot).filter(|_| is_implicit));
-    // Reached limits get no note here: the pods that they leave out name them.
     for (name, findings) in &plan.pools {
         let problems = [&findings.invalid, &findings.node_class].into_iter().flatten();
         notes.extend(problems.map(|(reason, message)| format!("pool {name}: {reason}: {message}")));
+        let shared = findings.shares_gpus.as_ref();
+        notes.extend(shared.map(|message| format!("pool {name}: {}: {message}", Reason::GpusShared)));
         notes.extend(findings.buffer_unmet.as_ref().map(|message| format!("pool {name}: {message}")));
+        // Pods that a limit leaves out name it. Missing replicas, and units of a buffer, are not listed.
+        let is_static = context.snapshot.pools.get(name).is_some_and(|pool| pool.replicas.is_some());
+        let limit = findings.limit_reached.as_ref().filter(|_| is_static || findings.units_left > 0);
+        notes.extend(limit.map(|message| format!("pool {name}: {message}")));
     }
     let counts = plan.counts;
     Ok(Document {

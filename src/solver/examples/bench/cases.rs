@@ -8,6 +8,7 @@ use poolwright_solver::{
 };
 
 use crate::arrivals;
+use crate::cancel;
 use crate::clock::Clock;
 use crate::common::{self, fixture, trace, types};
 use crate::report::Row;
@@ -150,11 +151,33 @@ pub fn all() -> Vec<Case> {
             goals: vec![goal("gap in % at 2 s", 1.0, |row| row.gap_at(2.0) * 100.0)],
         },
         Case {
+            name: "cancel",
+            what: "the problem of P3, cancelled at random moments from another thread",
+            run: || cancel::run(&wide()),
+            goals: cancelling(),
+        },
+        Case {
+            name: "cancel-P8",
+            what: "the cluster of P8, cancelled at random moments from another thread",
+            run: || cancel::run(&common::first_fit_cluster(&openb("gpuspec33"), Some(976))),
+            goals: cancelling(),
+        },
+        Case {
             name: "P13-default",
             what: "openb default, fractions share GPUs beside whole ones, 79 types",
             run: || measured(&common::gpus::shared(&trace("default"), &types()), 5.0, true),
             goals: Vec::new(),
         },
+    ]
+}
+
+/// Returns the goals of cancelled solves.
+fn cancelling() -> Vec<Goal> {
+    vec![
+        goal("p99 until a solve with a plan returns, in s", 0.02, |row| row.extra("time is over, p99 s")),
+        goal("p99 until a solve that nobody waits for returns, in s", 0.02, |row| {
+            row.extra("nobody waits, p99 s")
+        }),
     ]
 }
 

@@ -6,6 +6,7 @@
 #![expect(clippy::disallowed_methods, reason = "measuring time is what this program is for")]
 
 mod arrivals;
+mod cancel;
 mod cases;
 mod clock;
 mod report;

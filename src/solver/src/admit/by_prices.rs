@@ -22,7 +22,7 @@ pub(crate) fn improve(model: &Model, best: &Plan, seed: Seed, meter: &mut Meter<
     let base = greedy::values(model, &model.demand(), Value::Share);
     let mut current = best.clone();
     let mut wanted = vec![0; totals.len()];
-    let mut pricer = Pricer::new(model, 0);
+    let mut pricer = Pricer::until(model, 0, &mut |units| meter.tick(units))?;
     for level in levels {
         let mut asked = wanted.clone();
         for (class, asked) in asked.iter_mut().enumerate() {
@@ -87,7 +87,7 @@ fn relaxed(
 ) -> Option<Relaxed> {
     let model = pricer.model();
     let most = model.most(asked);
-    let mut start = column_generation::plain_columns(model, &most);
+    let mut start = column_generation::plain_columns(model, &most, &mut |units| meter.tick(units));
     start.extend(current.nodes.keys().cloned());
     let known = open::taken(model, current);
     let task = Task {

@@ -74,8 +74,8 @@ pub(super) fn planned_anew(
     let mut insertion = Insertion::new(model, rule);
     for class in insertion.order(order, &demand) {
         let nodes = insertion.at.len().min(LOOK) as u64;
-        insertion.insert(class, demand[class as usize])?;
-        if stop(1 + (nodes + demand[class as usize]) / NODES_PER_UNIT) {
+        insertion.insert(class, demand[class as usize], stop)?;
+        if stop(1 + (nodes + demand[class as usize] % PODS) / NODES_PER_UNIT) {
             return None;
         }
         // The cost of the nodes never falls again.
@@ -132,8 +132,10 @@ struct Insertion<'m> {
 /// The maximum number of nodes examined for the pods of a class; each class examines others. Examining all would take
 /// time quadratic in the number of pods.
 const LOOK: usize = 1_024;
-/// The nodes that are examined in one unit of work.
+/// The nodes that are examined in one unit of work, and the pods that get a node in one.
 const NODES_PER_UNIT: u64 = 4;
+/// The pods of one class between two stop checks.
+const PODS: u64 = 1_024;
 /// The intersection is not computed yet.
 const UNKNOWN: u32 = u32::MAX;
 
@@ -339,23 +341,30 @@ impl<'m> Insertion<'m> {
         node
     }
 
-    /// Finds a node for each of `count` pods of a class. Returns `None` where no bin to buy holds one.
-    fn insert(&mut self, class: u32, count: u64) -> Option<()> {
+    /// Finds a node for each of `count` pods of a class. Returns `None` where no bin to buy holds one, or when `stop` returns true.
+    fn insert(&mut self, class: u32, count: u64, stop: &mut dyn FnMut(u64) -> bool) -> Option<()> {
         let requests = self.requests(class);
         let alone = self.prices[self.cheapest(self.homes[class as usize], 0, |dim| Some(requests[dim]))?];
         match self.rule {
-            Rule::FewestPods => self.insert_where_fewest_are(class, count),
-            Rule::LeastPrice => self.insert_where_it_costs_least(class, count, alone),
+            Rule::FewestPods => self.insert_where_fewest_are(class, count, stop),
+            Rule::LeastPrice => self.insert_where_it_costs_least(class, count, alone, stop),
         }
-        Some(())
     }
 
-    fn insert_where_fewest_are(&mut self, class: u32, count: u64) {
+    fn insert_where_fewest_are(
+        &mut self,
+        class: u32,
+        count: u64,
+        stop: &mut dyn FnMut(u64) -> bool,
+    ) -> Option<()> {
         // A node that refused one pod of a class refuses the next. So all nodes before `from` refuse, except those opened
         // since then.
         let mut from = (0, 0);
         let mut opened: BTreeSet<(u64, usize)> = BTreeSet::new();
-        for _ in 0..count {
+        for number in 1..=count {
+            if number.is_multiple_of(PODS) && stop(PODS / NODES_PER_UNIT) {
+                return None;
+            }
             let of_others = loop {
                 let Some(next) = self.by_count.range(from..).next().copied() else { break None };
                 if self.joined(next.1, class).is_some() {
@@ -379,9 +388,16 @@ impl<'m> Insertion<'m> {
                 opened.insert((1, self.open(class)));
             }
         }
+        Some(())
     }
 
-    fn insert_where_it_costs_least(&mut self, class: u32, count: u64, alone: u64) {
+    fn insert_where_it_costs_least(
+        &mut self,
+        class: u32,
+        count: u64,
+        alone: u64,
+        stop: &mut dyn FnMut(u64) -> bool,
+    ) -> Option<()> {
         let (nodes, first) = (self.at.len(), self.turn);
         let looked_at = nodes.min(LOOK);
         self.turn += looked_at;
@@ -389,7 +405,10 @@ impl<'m> Insertion<'m> {
             .map(|at| at % nodes)
             .filter_map(|node| Some(Reverse((self.rank(node, class)?, node))))
             .collect();
-        for _ in 0..count {
+        for number in 1..=count {
+            if number.is_multiple_of(PODS) && stop(PODS / NODES_PER_UNIT) {
+                return None;
+            }
             let node = match heap.pop() {
                 Some(Reverse(((price, _), node))) if price <= alone => {
                     self.join(node, class);
@@ -404,6 +423,7 @@ impl<'m> Insertion<'m> {
                 heap.push(Reverse((rank, node)));
             }
         }
+        Some(())
     }
 
     /// Adds the nodes to a plan.

@@ -16,7 +16,7 @@ use self::insertion::{Order, Rule, planned_anew};
 use crate::canonical::Model;
 use crate::choice::Choice;
 use crate::greedy::{self, Taste, Value};
-use crate::meter::POLL;
+use crate::meter::{Brake, POLL};
 use crate::plan::{Plan, Stock};
 use crate::stages::SearchStage;
 
@@ -24,12 +24,22 @@ pub(crate) use by_prices::improve;
 
 /// Returns the best of several greedy covers. It places every pod if any of them does.
 pub(crate) fn plan(model: &Model) -> Plan {
-    plan_until(model, &mut |_| false)
+    /// Ends nothing.
+    struct Never;
+    impl Brake for Never {
+        fn stops(&mut self, _: u64) -> bool {
+            false
+        }
+        fn gives_up(&mut self, _: u64) -> bool {
+            false
+        }
+    }
+    plan_until(model, &mut Never)
 }
 
-/// Like [`plan`], or the best of the first few plans when `stop`, which gets units of work, returns true. It always returns a
-/// plan: nothing stops the first cover and the first insertions.
-pub(crate) fn plan_until(model: &Model, stop: &mut dyn FnMut(u64) -> bool) -> Plan {
+/// Like [`plan`], or the best of the first few plans when `brake` stops. The first cover and the first insertions end only when it
+/// gives up. Then the plan may leave out pods that others would place.
+pub(crate) fn plan_until(model: &Model, brake: &mut dyn Brake) -> Plan {
     let totals = model.totals();
     let most = model.demand();
     let mut best: Option<Plan> = None;
@@ -40,11 +50,11 @@ pub(crate) fn plan_until(model: &Model, stop: &mut dyn FnMut(u64) -> bool) -> Pl
         let values = greedy::values(model, &most, value);
         for taste in Taste::all(model) {
             let has_plan = best.is_some();
-            if has_plan && stop(POLL) {
+            if has_plan && brake.stops(POLL) {
                 break;
             }
             let attempt = Attempt { model, totals: &totals, values: &values, taste };
-            for plan in attempt.plans(&mut |units| has_plan && stop(units)) {
+            for plan in attempt.plans(&mut |units| brake.ends(has_plan, units)) {
                 if plan.is_payable(model)
                     && best.as_ref().is_none_or(|best| plan.compare(best, model).is_lt())
                 {
@@ -59,10 +69,11 @@ pub(crate) fn plan_until(model: &Model, stop: &mut dyn FnMut(u64) -> bool) -> Pl
             continue;
         }
         let may_stop = turn >= INSERTIONS_AT_LEAST;
-        if may_stop && stop(POLL) {
+        if may_stop && brake.stops(POLL) || brake.gives_up(0) {
             break;
         }
-        if let Some(plan) = planned_anew(model, &best, *rule, *order, &mut |units| may_stop && stop(units))
+        if let Some(plan) =
+            planned_anew(model, &best, *rule, *order, &mut |units| brake.ends(may_stop, units))
             && plan.compare(&best, model).is_lt()
             && plan.is_payable(model)
         {
@@ -148,7 +159,7 @@ impl Attempt<'_> {
 
     /// Fills free room first, then new nodes. Returns the pods left.
     fn place(&self, plan: &mut Plan, mut left: Vec<u64>, stop: &mut dyn FnMut(u64) -> bool) -> Vec<u64> {
-        plan.fill(self.model, &mut left, &greedy::by_value(self.values));
+        plan.fill(self.model, &mut left, &greedy::by_value(self.values), stop);
         let stock = Stock::after(self.model, plan);
         greedy::extend(self.model, plan, left, stock, (self.values, self.taste), stop)
     }
@@ -358,23 +369,68 @@ mod tests {
         let classes = (0..120).map(|at| class("class", [1 + at % 7, 1 + at % 11, 0], 5, &all)).collect();
         let node = |at: u64| candidate("node", 10_000 * (at + 3) + at * at, [8 + at, 40 - at / 2, 0]);
         let model = Model::new(&problem(classes, (0..40).map(node).collect()));
-        let mut looks = 0;
-        let best = plan_until(&model, &mut |_| {
-            looks += 1;
-            false
-        });
-        assert!(looks > 50, "{looks} looks");
+        let mut all = Looks { patience: u64::MAX, ..Looks::default() };
+        let best = plan_until(&model, &mut all);
+        assert!(all.at_better > 50, "{} looks", all.at_better);
         for patience in [0, 1, 2, 5, 10, 20, 40] {
-            let (mut looks, mut units_after) = (0, 0);
-            let plan = plan_until(&model, &mut |units| {
-                looks += 1;
-                units_after += if looks > patience + 1 { units } else { 0 };
-                looks > patience
-            });
+            let mut signal = Looks { patience, ..Looks::default() };
+            let plan = plan_until(&model, &mut signal);
+            let Looks { at_better: looks, units_after, .. } = signal;
             assert_eq!(model.gathered(&plan.placed(&model)), model.totals());
             assert!(plan.cost(&model) >= best.cost(&model), "fewer tries find no cheaper plan");
             assert!(looks <= patience + 20, "{looks} looks with patience for {patience}");
             assert!(units_after <= 20 * POLL, "{units_after} units after it was told to stop");
+        }
+    }
+
+    #[test]
+    fn a_first_plan_that_nobody_waits_for_is_given_up_at_the_next_look() {
+        let all: Vec<u32> = (0..40).collect();
+        let classes = (0..120).map(|at| class("class", [1 + at % 7, 1 + at % 11, 0], 5, &all)).collect();
+        let node = |at: u64| candidate("node", 10_000 * (at + 3) + at * at, [8 + at, 40 - at / 2, 0]);
+        let model = Model::new(&problem(classes, (0..40).map(node).collect()));
+        let mut whole = Looks { patience: u64::MAX, ..Looks::default() };
+        plan_until(&model, &mut whole);
+        assert!(whole.at_first > 50, "{} looks", whole.at_first);
+        for waits in [0, 1, 10, 40] {
+            let mut signal = Looks { waits: Some(waits), ..Looks::default() };
+            let plan = plan_until(&model, &mut signal);
+            assert!(signal.at_first <= waits + 20, "{} looks after {waits}", signal.at_first);
+            assert!(signal.units_after <= 20 * POLL, "{} units after {waits}", signal.units_after);
+            assert!(plan.placed(&model).iter().zip(model.totals()).all(|(placed, wanted)| *placed <= wanted));
+        }
+    }
+
+    /// A brake that stops after some looks, or gives up after some. It counts the looks, and the units that follow the last one that
+    /// matters.
+    #[derive(Default)]
+    struct Looks {
+        patience: u64,
+        waits: Option<u64>,
+        at_better: u64,
+        at_first: u64,
+        units_after: u64,
+    }
+
+    impl Looks {
+        fn has_given_up(&self) -> bool {
+            self.waits.is_some_and(|waits| self.at_first > waits)
+        }
+    }
+
+    impl Brake for Looks {
+        fn stops(&mut self, units: u64) -> bool {
+            self.at_better += 1;
+            self.units_after += if self.at_better > self.patience.saturating_add(1) { units } else { 0 };
+            self.at_better > self.patience
+        }
+
+        fn gives_up(&mut self, units: u64) -> bool {
+            if self.has_given_up() {
+                self.units_after += units;
+            }
+            self.at_first += 1;
+            self.has_given_up()
         }
     }
 }

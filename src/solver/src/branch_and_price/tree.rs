@@ -82,7 +82,10 @@ impl Run<'_> {
         exchanges: &[(u32, u32)],
         meter: &mut Meter<'_>,
     ) -> (u64, Leaf) {
-        let mut pricer = Pricer::new(&branch.model, self.options.threads);
+        let stop = &mut |units| meter.tick(units);
+        let Some(mut pricer) = Pricer::until(&branch.model, self.options.threads, stop) else {
+            return (known, Leaf { choice: None, ..parent.clone() });
+        };
         let cost = self.best.cost(self.model);
         let stock = Stock::full(&branch.model);
         let mut center = branch.around(&parent.center);

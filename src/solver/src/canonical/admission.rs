@@ -15,8 +15,12 @@ pub(super) struct Admission {
     pub elsewhere: Vec<bool>,
 }
 
+/// The nodes that are compared with a class in one unit of work.
+const NODES_PER_UNIT: usize = 16;
+
 impl Admission {
-    pub fn new(build: &Build<'_>) -> Self {
+    /// Admits all classes. Returns `None` when `stop`, which gets units of work, returns true.
+    pub fn new(build: &Build<'_>, stop: &mut dyn FnMut(u64) -> bool) -> Option<Self> {
         let problem = build.problem;
         let size = build.wanted.len();
         let mut made = Self {
@@ -27,6 +31,9 @@ impl Admission {
         };
         for (position, &index) in build.wanted.iter().enumerate() {
             let class = &problem.classes[index];
+            if stop(1 + ((class.candidates.len() + class.existing.len()) / NODES_PER_UNIT) as u64) {
+                return None;
+            }
             if class.max_per_node == Some(0) {
                 continue;
             }
@@ -66,6 +73,6 @@ impl Admission {
                 }
             }
         }
-        made
+        Some(made)
     }
 }

@@ -249,6 +249,14 @@ impl<'a> Build<'a> {
     }
 }
 
+/// The merged classes, the parties that keep apart, the choices, and the classes that no bin holds.
+type Merged = (Vec<Class>, Vec<Vec<u32>>, Vec<Choice>, Homeless);
+
+/// The candidates that are compared in one unit of work, the bins that are looked up, and the classes that are tried in one.
+const COMPARED_PER_UNIT: usize = 64;
+const BINS_PER_UNIT: usize = 128;
+const CLASSES_PER_UNIT: usize = 16;
+
 /// The grouping key of existing nodes: admitted classes, free room, GPUs.
 type Like<'a> = (BitSet, Vec<u64>, &'a [GpuState]);
 
@@ -256,15 +264,16 @@ impl Model {
     /// Builds the canonical problem. `problem` must be valid.
     #[cfg(test)]
     pub fn new(problem: &Problem) -> Self {
-        Self::with(problem, Stages::default())
+        Self::until(problem, Stages::default(), &mut |_| false).expect("nothing stops it")
     }
 
-    /// Builds the canonical problem for a search with `stages`. `problem` must be valid.
-    pub fn with(problem: &Problem, stages: Stages) -> Self {
+    /// Builds the canonical problem for a search with `stages`. `problem` must be valid. Returns `None` when `stop`, which gets units
+    /// of work, returns true.
+    pub fn until(problem: &Problem, stages: Stages, stop: &mut dyn FnMut(u64) -> bool) -> Option<Self> {
         let build = Build::new(problem);
-        let admission = Admission::new(&build);
-        let (mut bins, admits) = build.bins(&admission, stages.has(SearchStage::Dominance));
-        let (classes, apart, choices, homeless) = build.classes(&admission, &bins, &admits);
+        let admission = Admission::new(&build, stop)?;
+        let (mut bins, admits) = build.bins(&admission, stages.has(SearchStage::Dominance), stop)?;
+        let (classes, apart, choices, homeless) = build.classes(&admission, &bins, &admits, stop)?;
         for (index, class) in classes.iter().enumerate() {
             for &bin in &class.bins {
                 bins[bin as usize].classes.push(index as u32);
@@ -312,22 +321,30 @@ impl Model {
             model.classes[index].demand = demand;
         }
         for index in 0..model.bins.len() {
+            if stop(1 + (model.bins[index].classes.len() / CLASSES_PER_UNIT) as u64) {
+                return None;
+            }
             let empty = Content::empty(&model, index as u32);
             let holds = model.bins[index].classes.iter().map(|class| empty.more(*class)).collect();
             model.bins[index].holds = holds;
         }
-        model
+        Some(model)
     }
 }
 
 impl Build<'_> {
-    /// Returns the bins without their classes, and the positions in `wanted` that each admits.
-    fn bins(&self, admission: &Admission, dominance: bool) -> (Vec<Bin>, Vec<BitSet>) {
+    /// Returns the bins without their classes, and the positions in `wanted` that each admits; `None` when `stop` returns true.
+    fn bins(
+        &self,
+        admission: &Admission,
+        dominance: bool,
+        stop: &mut dyn FnMut(u64) -> bool,
+    ) -> Option<(Vec<Bin>, Vec<BitSet>)> {
         let admitted = &admission.candidates;
         let candidates: Vec<usize> =
             (0..admitted.len()).filter(|&index| !admitted[index].is_empty()).collect();
-        let kept = candidates.iter().copied().filter(|&b| {
-            !candidates.iter().any(|&a| {
+        let is_dominated = |b: usize| {
+            candidates.iter().any(|&a| {
                 dominance
                     && a != b
                     && self.is_cheaper_and_larger(a, b)
@@ -337,7 +354,7 @@ impl Build<'_> {
                     && (a < b
                         || !(admitted[a].is_subset(&admitted[b]) && self.dominates(b, a, &admitted[a])))
             })
-        });
+        };
 
         let mut groups: BTreeMap<Like<'_>, Vec<u32>> = BTreeMap::new();
         for (node, set) in admission.existing.iter().enumerate() {
@@ -369,7 +386,13 @@ impl Build<'_> {
             });
             admits.push(set);
         }
-        for index in kept {
+        for index in candidates.iter().copied() {
+            if stop(1 + (candidates.len() / COMPARED_PER_UNIT) as u64) {
+                return None;
+            }
+            if is_dominated(index) {
+                continue;
+            }
             let candidate = &self.problem.candidates[index];
             let twin = &self.rows.twins[index];
             let own = Bin {
@@ -402,20 +425,26 @@ impl Build<'_> {
                 admits.push(admission.candidates[index].clone());
             }
         }
-        (bins, admits)
+        Some((bins, admits))
     }
 
-    /// Returns the merged classes, the parties that keep apart, the choices, and the classes that no bin holds.
+    /// Merges equal classes. Returns `None` when `stop` returns true.
     fn classes(
         &self,
         admission: &Admission,
         bins: &[Bin],
         admits: &[BitSet],
-    ) -> (Vec<Class>, Vec<Vec<u32>>, Vec<Choice>, Homeless) {
+        stop: &mut dyn FnMut(u64) -> bool,
+    ) -> Option<Merged> {
         let conflicts = Conflicts::of_waiting(self.problem);
-        let homes: Vec<Vec<u32>> = (0..self.wanted.len())
-            .map(|at| (0..bins.len()).filter(|&bin| admits[bin].contains(at)).map(|bin| bin as u32).collect())
-            .collect();
+        let mut homes: Vec<Vec<u32>> = Vec::with_capacity(self.wanted.len());
+        for at in 0..self.wanted.len() {
+            if stop(1 + (bins.len() / BINS_PER_UNIT) as u64) {
+                return None;
+            }
+            let home = (0..bins.len()).filter(|&bin| admits[bin].contains(at)).map(|bin| bin as u32);
+            homes.push(home.collect());
+        }
         let (dropped, without) = self.groups.settle(&self.wanted, &homes, &admission.elsewhere);
         let homeless = without
             .into_iter()
@@ -437,6 +466,9 @@ impl Build<'_> {
             let class = &self.problem.classes[index];
             let requests = self.requests(index);
             let homes = &homes[position];
+            if stop(1 + (homes.len() / BINS_PER_UNIT) as u64) {
+                return None;
+            }
             let most = || {
                 let each = homes.iter().map(|&bin| fit_count(&bins[bin as usize].capacity, &requests));
                 each.max().unwrap_or(0).min(u64::from(class.count))
@@ -500,7 +532,7 @@ impl Build<'_> {
             })
             .collect();
         let choices = self.groups.choices(&mut classes);
-        (classes.into_iter().map(|(class, _)| class).collect(), parties.apart, choices, homeless)
+        Some((classes.into_iter().map(|(class, _)| class).collect(), parties.apart, choices, homeless))
     }
 
     /// Returns the conflicts of the merged classes, given with the numbers of their sets of conflicts.

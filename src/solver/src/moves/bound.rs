@@ -37,7 +37,7 @@ pub(super) fn bound(
     meter: &mut Meter<'_>,
 ) -> u64 {
     let problem = relaxed(cluster, placed);
-    let model = Model::with(&problem, stages);
+    let Some(model) = Model::until(&problem, stages, &mut |units| meter.tick(units)) else { return 0 };
     let demand = model.demand();
     let pods: Vec<f64> = model
         .classes
@@ -48,7 +48,7 @@ pub(super) fn bound(
         })
         .collect();
     let given = Prices::new(&model, &pods, &vec![0.0; model.bins.len()], &vec![0.0; model.limits.len()]);
-    let mut pricer = Pricer::new(&model, 0);
+    let Some(mut pricer) = Pricer::until(&model, 0, &mut |units| meter.tick(units)) else { return 0 };
     let tasks: Vec<(u64, Effort)> = model
         .bins
         .iter()

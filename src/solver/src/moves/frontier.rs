@@ -8,7 +8,7 @@ use super::residual::{Part, Target};
 use super::rooms::{Rooms, Want};
 use super::search::Search;
 use super::steps;
-use crate::meter::Meter;
+use crate::meter::{Brake, Meter};
 use crate::options::Options;
 use crate::problem::{Problem, ProblemError};
 use crate::stop::StopSignal;
@@ -42,8 +42,12 @@ pub fn frontier(
 ) -> Result<Vec<FrontierPoint>, ProblemError> {
     problem.validate()?;
     let cluster = Cluster::new(problem);
-    let new_nodes = NewNodePrices::new(&cluster, options.stages);
+    let mut part = Part(&mut *signal);
+    let mut meter = Meter::new(&mut part, u64::MAX);
+    let stop = &mut |units| meter.gives_up(units);
+    let Some(new_nodes) = NewNodePrices::new(&cluster, options.stages, stop) else { return Ok(Vec::new()) };
     let rough = new_nodes.rough();
+    let rooms = Rooms::new(&cluster, &rough, stop);
     let mut search =
         Search { cluster: &cluster, options, best: None, prices: rough.clone(), bounded: Vec::new() };
     let mut points = Vec::new();
@@ -52,7 +56,7 @@ pub fn frontier(
     let wants = [1, 2, 4, 8, 16, 32]
         .map(|part| Want { evictions: (most.evictions.min(all) * part).div_ceil(32), ..most });
     let small = options.work.min(PART);
-    let still = search.realise(Rooms::new(&cluster, &rough), &Options { work: small, ..*options }, signal);
+    let still = search.realise(rooms, &Options { work: small, ..*options }, signal);
     // Without this solution nothing is known, and no other choice can be placed either.
     let Ok(still) = still else { return Ok(points) };
     let start = still.solution.cost;

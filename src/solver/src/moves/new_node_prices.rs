@@ -47,10 +47,11 @@ pub(super) struct NewNodePrices {
 }
 
 impl NewNodePrices {
-    pub fn new(cluster: &Cluster<'_>, stages: Stages) -> Self {
+    /// Builds the problem. Returns `None` when `stop`, which gets units of work, returns true.
+    pub fn new(cluster: &Cluster<'_>, stages: Stages, stop: &mut dyn FnMut(u64) -> bool) -> Option<Self> {
         let problem = market(cluster);
-        let model = Model::with(&problem, stages);
-        Self { problem, model }
+        let model = Model::until(&problem, stages, stop)?;
+        Some(Self { problem, model })
     }
 
     fn by_class(&self, prices: &[f64]) -> Vec<f64> {
@@ -69,8 +70,9 @@ impl NewNodePrices {
     /// Returns the prices of a relaxation; `None` when it stopped before it had any.
     pub fn fine(&self, gap: f64, seed: Seed, meter: &mut Meter<'_>) -> Option<Vec<f64>> {
         let demand = self.model.demand();
-        let plan = admit::plan_until(&self.model, &mut |units| meter.tick(units));
-        let mut start = column_generation::plain_columns(&self.model, &demand);
+        let plan = admit::plan_until(&self.model, &mut *meter);
+        let stop = &mut |units| meter.tick(units);
+        let mut start = column_generation::plain_columns(&self.model, &demand, stop);
         start.extend(plan.nodes.keys().cloned());
         let exchanges = column_generation::exchanges(&self.model, &mut |units| meter.tick(units));
         if meter.stopped() {
@@ -87,7 +89,8 @@ impl NewNodePrices {
             open: None,
         };
         let goal = Goal { gap, rounds: 40, levels: (0, 2), prove: true };
-        let relaxed = column_generation::run(&mut Pricer::new(&self.model, 0), task, goal, meter)?;
+        let mut pricer = Pricer::until(&self.model, 0, &mut |units| meter.tick(units))?;
+        let relaxed = column_generation::run(&mut pricer, task, goal, meter)?;
         Some(self.by_class(&relaxed.pods))
     }
 }

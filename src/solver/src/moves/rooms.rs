@@ -30,6 +30,9 @@ pub(super) struct Rooms<'c> {
     order: Vec<u32>,
 }
 
+/// The nodes that are looked at for one pod in one unit of work.
+const NODES_PER_UNIT: u64 = 100;
+
 /// A pod placed on a node, for undoing.
 type Placed = (u32, u32);
 
@@ -90,9 +93,9 @@ impl Want {
 }
 
 impl<'c> Rooms<'c> {
-    /// Places waiting pods where there is room, and moves nothing. `prices` are the cost of a pod of each class on new
-    /// nodes.
-    pub fn new(cluster: &'c Cluster<'c>, prices: &[f64]) -> Self {
+    /// Places waiting pods where there is room, until `stop`, which gets units of work, returns true. Moves nothing. `prices` are the
+    /// cost of a pod of each class on new nodes.
+    pub fn new(cluster: &'c Cluster<'c>, prices: &[f64], stop: &mut dyn FnMut(u64) -> bool) -> Self {
         let dims = cluster.problem.resources.len();
         let free: Vec<u64> =
             cluster.problem.existing.iter().flat_map(|node| node.free.iter().copied()).collect();
@@ -121,15 +124,20 @@ impl<'c> Rooms<'c> {
             let class = rooms.order[at];
             rooms.outside[class as usize] += cluster.waiting(class as usize);
         }
-        rooms.fill();
+        rooms.fill(stop);
         rooms
     }
 
-    /// Places pods that found no room before, where there is some now.
-    pub fn fill(&mut self) {
+    /// Places pods that found no room before, where there is some now, until `stop`, which gets units of work, returns true.
+    pub fn fill(&mut self, stop: &mut dyn FnMut(u64) -> bool) {
         for at in 0..self.order.len() {
             let class = self.order[at];
+            let work =
+                1 + self.cluster.problem.classes[class as usize].existing.len() as u64 / NODES_PER_UNIT;
             while self.outside[class as usize] > 0 {
+                if stop(work) {
+                    return;
+                }
                 let Some(node) = self.host(class, None) else { break };
                 self.put(node, class);
                 self.outside[class as usize] -= 1;
@@ -296,7 +304,7 @@ impl<'c> Rooms<'c> {
             if ratio > want.least {
                 queue.push(Entry { ratio, node });
             }
-            if stop(known.evictions * self.cluster.nodes.len() as u64 / 100 + 1) {
+            if stop(known.evictions * self.cluster.nodes.len() as u64 / NODES_PER_UNIT + 1) {
                 return;
             }
         }
@@ -306,7 +314,7 @@ impl<'c> Rooms<'c> {
             if self.evictions + evictions > want.evictions || self.removed + 1 > want.nodes {
                 continue;
             }
-            if stop(evictions * self.cluster.nodes.len() as u64 / 100 + 1) {
+            if stop(evictions * self.cluster.nodes.len() as u64 / NODES_PER_UNIT + 1) {
                 return;
             }
             // Room was used since then, so the saving may be lower.

@@ -5,7 +5,8 @@ use super::new_node_prices::NewNodePrices;
 use super::residual::{self, Part, Target};
 use super::rooms::{Rooms, Want};
 use super::{bound, steps, subsets};
-use crate::meter::Meter;
+use crate::meter::{Brake, Meter};
+use crate::nothing::nothing;
 use crate::options::Options;
 use crate::problem::Problem;
 use crate::solution::{Proof, Solution, Stopped};
@@ -102,17 +103,19 @@ impl Search<'_> {
     ) -> Option<Target> {
         let mut kept: Vec<u32> = Vec::new();
         for _ in 0..4 {
-            let mut rooms = Rooms::new(self.cluster, prices);
+            let mut part = Part(&mut *signal);
+            let mut meter = Meter::new(&mut part, choice);
+            let mut rooms = Rooms::new(self.cluster, prices, &mut |units| meter.tick(units));
             rooms.keep(&kept);
-            {
-                let mut part = Part(&mut *signal);
-                let mut meter = Meter::new(&mut part, choice);
-                if self.has(SearchStage::ShutLikely) {
-                    rooms.shut_likely(prices, &want);
-                }
-                rooms.drain(prices, &want, &mut |work| meter.spend(work));
-                rooms.open();
-                rooms.fill();
+            if self.has(SearchStage::ShutLikely) {
+                rooms.shut_likely(prices, &want);
+            }
+            rooms.drain(prices, &want, &mut |work| meter.spend(work));
+            rooms.open();
+            rooms.fill(&mut |units| meter.tick(units));
+            // The solve would make a first plan in any case.
+            if meter.asked() {
+                return None;
             }
             match self.realise(rooms, options, signal) {
                 Ok(target) => return Some(target),
@@ -127,18 +130,22 @@ impl Search<'_> {
 /// Finds the nodes to keep, and the steps to get there. `problem` must be valid and have removable nodes.
 pub(crate) fn solve(problem: &Problem, options: &Options, signal: &mut dyn StopSignal) -> Solution {
     let cluster = Cluster::new(problem);
-    let new_nodes = NewNodePrices::new(&cluster, options.stages);
+    let mut part = Part(&mut *signal);
+    let mut meter = Meter::new(&mut part, u64::MAX);
+    let stop = &mut |units| meter.gives_up(units);
+    let Some(new_nodes) = NewNodePrices::new(&cluster, options.stages, stop) else { return nothing(problem) };
     let prices = new_nodes.rough();
+    let rooms = Rooms::new(&cluster, &prices, stop);
     let mut search =
         Search { cluster: &cluster, options, best: None, prices: prices.clone(), bounded: Vec::new() };
     // The solution without moves, the baseline for all others.
-    let still = search.realise(Rooms::new(&cluster, &prices), &search.part(10), signal);
+    let still = search.realise(rooms, &search.part(10), signal);
     match still {
         Ok(still) => {
             search.offer(still, signal);
         }
         // Without moves, no running pod can lose its node.
-        Err(_) => return Solution::default(),
+        Err(_) => return nothing(problem),
     }
     let mut proven;
     let has = |stage| options.stages.has(stage);
@@ -175,7 +182,7 @@ pub(crate) fn solve(problem: &Problem, options: &Options, signal: &mut dyn StopS
             search.offer(target, signal);
         }
     }
-    let Some(best) = search.best.take() else { return Solution::default() };
+    let Some(best) = search.best.take() else { return nothing(problem) };
     if !exact && search.bounded != placed(&cluster, &best.solution) && !signal.should_stop() {
         // The best plan leaves out other pods than the bound assumes.
         search.best = Some(best.clone());

@@ -6,8 +6,9 @@ use super::{Plan, Stock};
 use crate::canonical::{Content, Model, Pattern};
 use crate::stages::SearchStage;
 
-/// The bins that are compared for a node in one unit of work.
+/// The bins that are compared for a node in one unit of work, and the classes that are tried on one.
 const BINS_PER_UNIT: u64 = 16;
+const CLASSES_PER_UNIT: u64 = 16;
 
 impl Plan {
     /// Removes pods beyond `demand`, from the most expensive nodes first, and drops nodes that become empty.
@@ -58,14 +59,25 @@ impl Plan {
         }
     }
 
-    /// Adds pods of `left` to the free room of the plan's nodes, classes in the given order.
-    pub fn fill(&mut self, model: &Model, left: &mut [u64], order: &[u32]) {
+    /// Adds pods of `left` to the free room of the plan's nodes, classes in the given order. Nodes stay as they are once `stop`, which
+    /// gets units of work, returns true.
+    pub fn fill(
+        &mut self,
+        model: &Model,
+        left: &mut [u64],
+        order: &[u32],
+        stop: &mut dyn FnMut(u64) -> bool,
+    ) {
         let mut order: Vec<u32> = order.iter().copied().filter(|class| left[*class as usize] > 0).collect();
         if order.is_empty() {
             return;
         }
         let mut work: VecDeque<_> = std::mem::take(&mut self.nodes).into_iter().collect();
         while let Some((pattern, count)) = work.pop_front() {
+            if stop(1 + order.len() as u64 / CLASSES_PER_UNIT) {
+                work.push_front((pattern, count));
+                break;
+            }
             let bin = &model.bins[pattern.bin as usize];
             let mut content = Content::of(model, &pattern);
             let mut more = Vec::new();

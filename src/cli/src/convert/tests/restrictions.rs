@@ -176,7 +176,8 @@ fn one_value_is_always_left_so_that_such_a_least_number_is_left_out() {
 fn limits_and_labels_that_do_not_do_what_they_say_are_told() {
     let converted = of(&pool(|pool| {
         pool["spec"]["limits"] = json!({"gpu": 5, "amd.com/gpu": 3, "cpu": 1000, "nvidia.com/gpu": 8});
-        pool["spec"]["template"]["metadata"] = json!({"labels": {"nvidia.com/mig.config": "all-1g.10gb"}});
+        pool["spec"]["template"]["metadata"] = json!({"labels": {
+            "nvidia.com/mig.config": "all-1g.10gb", "nvidia.com/device-plugin.config": "sliced"}});
     }));
     for field in ["spec.limits.gpu", "spec.limits[\"amd.com/gpu\"]"] {
         let told = note(&converted, field);
@@ -187,6 +188,8 @@ fn limits_and_labels_that_do_not_do_what_they_say_are_told() {
     }
     let cut = note(&converted, "spec.template.metadata.labels[\"nvidia.com/mig.config\"]");
     assert!(cut.outcome == Outcome::NotPossible && cut.sentence.contains("whole GPUs"), "{cut:?}");
+    let shared = note(&converted, "spec.template.metadata.labels[\"nvidia.com/device-plugin.config\"]");
+    assert!(shared.outcome == Outcome::Changed && shared.sentence.contains("stay closed"), "{shared:?}");
 }
 
 #[test]

@@ -166,6 +166,9 @@ fn remedy(
     if most == 0 && resource.as_str().starts_with(format::HUGE_PAGES) {
         return "nodes have huge pages only if their image or boot parameters reserve them, and no instance type in the catalogue promises them, so no node can be bought for it; add a node that has them yourself".to_owned();
     }
+    if most == 0 && resource.as_str() == ResourceName::NVIDIA_GPU_SHARED {
+        return "device plugins advertise it for GPUs that pods share, and Poolwright buys nodes for whole GPUs; ask for nvidia.com/gpu, or add a node that shares its GPUs yourself".to_owned();
+    }
     if let Some(advice) = of_node_class(inputs, at, resource, most).filter(|_| most < wanted) {
         return advice;
     }

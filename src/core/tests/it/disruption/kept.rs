@@ -86,6 +86,25 @@ fn the_policy_of_the_pool_keeps_a_node() {
 }
 
 #[test]
+fn a_node_stays_whose_free_room_no_new_node_can_give_the_buffer() {
+    let shared = "nvidia.com/gpu.shared";
+    // The device plugin has begun to share GPUs after the node opened.
+    let (_, node) = large("big");
+    let node = Node { allocatable: node.allocatable.clone().with(shared, 2), ..node };
+    let for_unit = |requests| {
+        let buffer = vec![Buffer { units: 1, requests, window: None }];
+        with(of_pool(Pool { buffer, ..moving_pool() }), [node.clone()])
+    };
+    assert_eq!(
+        kept(&for_unit(requests(1, 1, 0).with(shared, 1))),
+        "without it, the buffer of pool gpu would have less room, and no node can be bought for it"
+    );
+    // What a new node holds has a price.
+    let lines = told(&for_unit(requests(1, 1, 1)));
+    assert!(lines[0].starts_with("The next search for savings would empty it"), "{lines:?}");
+}
+
+#[test]
 fn a_node_whose_pod_came_lately_stays_until_a_time_that_is_named() {
     let young = with_pod(|pod| pod.created = at(NOW - 100));
     let until = at(NOW + 200);

@@ -168,7 +168,7 @@ pub(crate) fn run<'a>(
         return run.outcome;
     }
     run.note_rules(&tiers);
-    if inputs.options.baselines {
+    if inputs.options.baselines && !stop.is_abandoned() {
         run.baselines(&tiers, before);
     }
     run.outcome.left = run.queues.into_iter().map(Vec::from).collect();
