@@ -85,8 +85,14 @@ fn is_unreadable(cause: &str) -> bool {
 
 /// Returns whether a problem with this cause is that something is missing.
 fn is_absence(cause: &str) -> bool {
-    cause == "missing" || cause.starts_with(MISSING_FIELD) || cause.contains("at least one container")
+    cause == "missing"
+        || cause.starts_with(MISSING_FIELD)
+        || cause.starts_with(NO_VOLUME)
+        || cause.contains("at least one container")
 }
+
+/// The beginning of the cause of the problem of a container that uses a volume which its pod does not have.
+pub const NO_VOLUME: &str = "the pod has no volume";
 
 /// The beginning of the cause of the problem of an object that lacks a field. It is that of serde.
 const MISSING_FIELD: &str = "missing field";

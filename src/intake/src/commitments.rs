@@ -1,90 +1,23 @@
-//! Reads the file of commitments and reservations (`--commitments`).
+//! The file of commitments and reservations (`--commitments`).
 //!
 //! Reading an entry needs no catalogue. Finding the offerings that it covers, and a node's use of it, needs one.
 
+mod file;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_api::strict;
 use poolwright_catalog::{
     Catalogue, InstanceType, InstanceTypeName, Offering, OfferingId, Price, PriceSource, Quote, UsdPerHour,
     Zone,
 };
 use poolwright_core::plan::Commitment;
 use poolwright_terms::CapacityType;
-use serde::Deserialize;
-use serde_json::Value;
+
+use file::{Amount, Covers, Entry, NAMELESS, Part, Reservation};
+pub use file::{commitments, readable_commitments};
 
 /// A hundred percent, in the millionths that amounts are read in.
 const HUNDRED: u64 = 100_000_000;
-
-/// The content of the file.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    commitments: Vec<Entry>,
-    #[serde(default)]
-    reservations: Vec<Reservation>,
-}
-
-/// A commitment: money per hour that you pay in any case.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Entry {
-    name: String,
-    usd_per_hour: Amount,
-    #[serde(default)]
-    discount_percent: Option<Amount>,
-    #[serde(default)]
-    rates: BTreeMap<String, Amount>,
-    #[serde(default)]
-    covers: Covers,
-}
-
-/// The offerings that a commitment covers. An absent field restricts nothing.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Covers {
-    #[serde(default)]
-    instance_types: BTreeSet<String>,
-    #[serde(default)]
-    families: BTreeSet<String>,
-    #[serde(default)]
-    regions: BTreeSet<String>,
-    #[serde(default)]
-    providers: BTreeSet<String>,
-}
-
-/// Reserved nodes, which you pay for in any case.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Reservation {
-    #[serde(default)]
-    name: Option<String>,
-    instance_type: String,
-    #[serde(default)]
-    zone: Option<String>,
-    count: u32,
-}
-
-/// A decimal, written as a number or a string.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
-enum Amount {
-    Number(f64),
-    Text(String),
-}
-
-impl Amount {
-    /// Returns the value in millionths.
-    fn read(&self) -> Result<UsdPerHour, String> {
-        let text = match self {
-            Self::Number(number) => number.to_string(),
-            Self::Text(text) => text.clone(),
-        };
-        text.parse().map_err(|error| format!("{error}; write a plain decimal number, such as 12.5"))
-    }
-}
 
 /// A node's use of a commitment.
 enum Use<'e> {
@@ -98,37 +31,8 @@ enum Use<'e> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Commitments {
     source: String,
-    file: File,
-}
-
-/// Reads a file of commitments and reservations. `source` is its name, for messages.
-pub fn commitments(source: &str, text: &str) -> Result<Commitments, String> {
-    if text.trim().is_empty() {
-        return Err(format!(
-            "{source}: the file is empty; write the lists `commitments` and `reservations` as in docs/cli/plan.md"
-        ));
-    }
-    let options = serde_saphyr::options! { with_snippet: false };
-    let file: File = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let first = format!(
-            "{source}: {error}; write the lists `commitments` and `reservations` as in docs/cli/plan.md"
-        );
-        first + &wrong_fields(text)
-    })?;
-    Ok(Commitments { source: source.to_owned(), file })
-}
-
-/// Lists the wrong fields of a file, each on a line; empty if there is only one, which the error of the reader names.
-fn wrong_fields(text: &str) -> String {
-    let options = serde_saphyr::options! { with_snippet: false };
-    let Ok(value) = serde_saphyr::from_str_with_options::<Value>(text, options) else { return String::new() };
-    let read = |value: &Value| strict::read::<File>(value).err().unwrap_or_default();
-    let all = strict::all_problems(&value, read(&value), read);
-    // The reader's own words for a field that is listed with its path.
-    let fields = all.iter().filter(|one| !one.cause.starts_with("unknown field `"));
-    let lines: Vec<String> =
-        fields.map(|one| format!("\n  {}: {}; {}", one.path, one.cause, one.next_step)).collect();
-    if lines.len() < 2 { String::new() } else { lines.concat() }
+    entries: Vec<Part<Entry>>,
+    reservations: Vec<Part<Reservation>>,
 }
 
 impl Commitments {
@@ -136,12 +40,11 @@ impl Commitments {
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let mut names = BTreeSet::new();
-        for (at, entry) in self.file.commitments.iter().enumerate() {
-            if let Err(problem) = entry.says() {
-                problems.push(self.about(at, entry, &problem));
-            }
-            if !names.insert(&entry.name) {
-                problems.push(self.about(at, entry, "another entry has this name; rename one of them"));
+        for part in &self.entries {
+            problems.extend(part.problems().iter().map(|problem| self.about(part, problem)));
+            let name = part.read.name.as_str();
+            if name != NAMELESS && !names.insert(name) {
+                problems.push(self.about(part, "another entry has this name; rename one of them"));
             }
         }
         problems
@@ -149,38 +52,36 @@ impl Commitments {
 
     /// Returns the amount of each valid commitment, by name.
     pub fn amounts(&self) -> BTreeMap<String, UsdPerHour> {
-        let all = self.file.commitments.iter();
-        all.filter_map(|entry| Some((entry.name.clone(), entry.says().ok()?.0))).collect()
+        let all = self.entries.iter().map(|part| &part.read);
+        all.filter_map(|entry| Some((entry.name.clone(), entry.says()?.0))).collect()
     }
 
     /// Returns the place of the first reservation in the file, if there is one.
     pub fn first_reservation(&self) -> Option<String> {
-        let first = self.file.reservations.first()?;
-        Some(self.about_reservation(0, first))
+        Some(self.about_reservation(self.reservations.first()?))
     }
 
-    fn about(&self, at: usize, entry: &Entry, problem: &str) -> String {
-        format!("{}: commitments[{at}] ({}): {problem}", self.source, entry.name)
+    fn about(&self, part: &Part<Entry>, problem: &str) -> String {
+        format!("{}: commitments[{}] ({}): {problem}", self.source, part.at, part.read.name)
     }
 
-    fn about_reservation(&self, at: usize, reservation: &Reservation) -> String {
-        let own = reservation.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
-        format!("{}: reservations[{at}]{own}", self.source)
+    fn about_reservation(&self, part: &Part<Reservation>) -> String {
+        let own = part.read.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+        format!("{}: reservations[{}]{own}", self.source, part.at)
     }
 
     /// Returns the catalogue with the reserved nodes added, at price zero and limited in number, or all problems.
     pub fn with_reservations(&self, catalogue: Catalogue) -> Result<Catalogue, Vec<String>> {
         let mut problems = Vec::new();
         let mut counts: BTreeMap<OfferingId, u32> = BTreeMap::new();
-        for (at, reservation) in self.file.reservations.iter().enumerate() {
-            match place(&catalogue, reservation) {
-                Ok(id) => {
+        for part in &self.reservations {
+            match place(&catalogue, part) {
+                Ok(Some(id)) => {
                     let count = counts.entry(id).or_default();
-                    *count = count.saturating_add(reservation.count);
+                    *count = count.saturating_add(part.read.count);
                 }
-                Err(problem) => {
-                    problems.push(format!("{}: {problem}", self.about_reservation(at, reservation)));
-                }
+                Ok(None) => {}
+                Err(problem) => problems.push(format!("{}: {problem}", self.about_reservation(part))),
             }
         }
         if !problems.is_empty() {
@@ -220,65 +121,95 @@ impl Commitments {
         let mut problems = Vec::new();
         let mut taken: BTreeMap<OfferingId, &str> = BTreeMap::new();
         let mut all = Vec::new();
-        let mut by_name: Vec<(usize, &Entry)> = self.file.commitments.iter().enumerate().collect();
-        by_name.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
-        for (at, entry) in by_name {
-            let unsold = entry.unsold(catalogues);
-            problems.extend(unsold.iter().map(|problem| (at, self.about(at, entry, problem))));
-            match entry.resolve(catalogues) {
-                Ok(mut terms) => {
+        let mut by_name: Vec<&Part<Entry>> = self.entries.iter().collect();
+        by_name.sort_by(|a, b| a.read.name.cmp(&b.read.name));
+        for part in by_name {
+            let entry = &part.read;
+            let mut wrong = entry.unsold(catalogues);
+            let has_unsold = !wrong.is_empty();
+            let unreadable = part.problems();
+            let can_cover = part.is_whole && unreadable.is_empty();
+            wrong.extend(unreadable);
+            match entry.resolve(catalogues).filter(|_| can_cover) {
+                Some(mut terms) => {
                     let twice = terms.rates.keys().find_map(|id| Some((id, *taken.get(id)?)));
                     if let Some((id, other)) = twice {
-                        let problem = format!(
+                        wrong.push(format!(
                             "covers {id}, which `{other}` covers too; narrow `covers`, or make one entry of both"
-                        );
-                        problems.push((at, self.about(at, entry, &problem)));
+                        ));
                     }
                     terms.rates.retain(|id, _| !taken.contains_key(id));
                     taken.extend(terms.rates.keys().map(|id| (id.clone(), entry.name.as_str())));
                     all.push(terms);
                 }
                 // The missing type was reported already.
-                Err(_) if !unsold.is_empty() && entry.says().is_ok() => {}
-                Err(problem) => problems.push((at, self.about(at, entry, &problem))),
+                None if has_unsold || !can_cover => {}
+                None => {
+                    let cause = "covers no on-demand offering of the catalogue; widen `covers`";
+                    wrong.push(cause.to_owned());
+                }
             }
+            problems.extend(wrong.iter().map(|problem| (part.at, self.about(part, problem))));
         }
         problems.sort_by_key(|(at, _)| *at);
         (all, problems.into_iter().map(|(_, problem)| problem).collect())
     }
 }
 
-impl Entry {
-    /// Returns the amount, and a node's use of it.
-    fn says(&self) -> Result<(UsdPerHour, Use<'_>), String> {
-        let left = self.usd_per_hour.read().map_err(|problem| format!("usdPerHour: {problem}"))?;
-        match (&self.discount_percent, self.rates.is_empty()) {
-            (Some(percent), true) => {
-                let percent =
-                    percent.read().map_err(|problem| format!("discountPercent: {problem}"))?.micros();
-                if percent >= HUNDRED {
-                    return Err("discountPercent: it must be below 100; list nodes that cost nothing under `reservations`"
-                        .to_owned());
-                }
-                Ok((left, Use::Less(percent)))
-            }
-            (None, false) => {
-                for (name, rate) in &self.rates {
-                    let rate = rate.read().map_err(|problem| format!("rates.{name}: {problem}"))?;
-                    if rate.micros() == 0 {
-                        return Err(format!(
-                            "rates.{name}: it must be above zero; list nodes that cost nothing under `reservations`"
-                        ));
-                    }
-                }
-                Ok((left, Use::Rates(&self.rates)))
-            }
-            (Some(_), false) => Err("has both discountPercent and rates; keep one of them".to_owned()),
-            (None, true) => Err(
+impl Part<Entry> {
+    /// Returns what is wrong with an entry, whatever is for sale. Of one that was not read as a whole, only what it has is judged.
+    fn problems(&self) -> Vec<String> {
+        let mut wrong = self.read.wrong_amounts();
+        match (&self.read.discount_percent, self.read.rates.is_empty()) {
+            (Some(_), false) => wrong.push("has both discountPercent and rates; keep one of them".to_owned()),
+            (None, true) if self.is_whole => wrong.push(
                 "does not say how much a node uses of it; give discountPercent, or rates by instance type"
                     .to_owned(),
             ),
+            _ => {}
         }
+        wrong
+    }
+}
+
+impl Entry {
+    /// Returns what is wrong with its amounts.
+    fn wrong_amounts(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let elsewhere = "list nodes that cost nothing under `reservations`";
+        if let Err(problem) = self.usd_per_hour.read() {
+            wrong.push(format!("usdPerHour: {problem}"));
+        }
+        match self.discount_percent.as_ref().map(Amount::read) {
+            Some(Err(problem)) => wrong.push(format!("discountPercent: {problem}")),
+            Some(Ok(percent)) if percent.micros() >= HUNDRED => {
+                wrong.push(format!("discountPercent: it must be below 100; {elsewhere}"));
+            }
+            _ => {}
+        }
+        for (name, rate) in &self.rates {
+            match rate.read() {
+                Err(problem) => wrong.push(format!("rates.{name}: {problem}")),
+                Ok(rate) if rate.micros() == 0 => {
+                    wrong.push(format!("rates.{name}: it must be above zero; {elsewhere}"));
+                }
+                Ok(_) => {}
+            }
+        }
+        wrong
+    }
+
+    /// Returns the amount, and a node's use of it; `None` if it does not say them.
+    fn says(&self) -> Option<(UsdPerHour, Use<'_>)> {
+        if !self.wrong_amounts().is_empty() {
+            return None;
+        }
+        let uses = match (&self.discount_percent, self.rates.is_empty()) {
+            (Some(percent), true) => Use::Less(percent.read().ok()?.micros()),
+            (None, false) => Use::Rates(&self.rates),
+            (Some(_), false) | (None, true) => return None,
+        };
+        Some((self.usd_per_hour.read().ok()?, uses))
     }
 
     /// Returns the instance types that no catalogue sells.
@@ -294,7 +225,8 @@ impl Entry {
             .collect()
     }
 
-    fn resolve(&self, catalogues: &[&Catalogue]) -> Result<Commitment, String> {
+    /// Returns the offerings that it covers; `None` if there are none.
+    fn resolve(&self, catalogues: &[&Catalogue]) -> Option<Commitment> {
         let (left, uses) = self.says()?;
         let mut rates = BTreeMap::new();
         for (catalogue, offering) in catalogues
@@ -313,7 +245,7 @@ impl Entry {
                     UsdPerHour::from_micros(u64::try_from(rate).unwrap_or(u64::MAX))
                 }
                 Use::Rates(rates) => match rates.get(kind.name.as_str()) {
-                    Some(rate) => rate.read()?,
+                    Some(rate) => rate.read().ok()?,
                     None => continue,
                 },
             };
@@ -322,10 +254,7 @@ impl Entry {
                 rates.insert(offering.id.clone(), rate);
             }
         }
-        if rates.is_empty() {
-            return Err("covers no on-demand offering of the catalogue; widen `covers`".to_owned());
-        }
-        Ok(Commitment { name: self.name.clone(), left, rates })
+        (!rates.is_empty()).then(|| Commitment { name: self.name.clone(), left, rates })
     }
 }
 
@@ -341,9 +270,13 @@ impl Covers {
     }
 }
 
-/// Returns the offering of a reservation.
-fn place(catalogue: &Catalogue, reservation: &Reservation) -> Result<OfferingId, String> {
+/// Returns the offering of a reservation; `None` if it was not read as a whole, and what was read is right.
+fn place(catalogue: &Catalogue, part: &Part<Reservation>) -> Result<Option<OfferingId>, String> {
+    let reservation = &part.read;
     let name = InstanceTypeName::from(reservation.instance_type.as_str());
+    if name.as_str().is_empty() && !part.is_whole {
+        return Ok(None);
+    }
     let zones: BTreeSet<&Zone> = catalogue
         .offerings()
         .iter()
@@ -359,12 +292,14 @@ fn place(catalogue: &Catalogue, reservation: &Reservation) -> Result<OfferingId,
         Some(zone) => {
             return Err(format!("`{zone}` is not a zone of {name}; the catalogue has it in {}", listed()));
         }
+        None if !part.is_whole => return Ok(None),
         None => match zones.iter().next() {
             Some(only) if zones.len() == 1 => (*only).clone(),
             _ => return Err(format!("has no zone; {name} is sold in {}, so name one of them", listed())),
         },
     };
-    Ok(OfferingId { instance_type: name, zone, capacity_type: CapacityType::Reserved })
+    let id = OfferingId { instance_type: name, zone, capacity_type: CapacityType::Reserved };
+    Ok(part.is_whole.then_some(id))
 }
 
 fn region(catalogue: &Catalogue, id: &OfferingId) -> Option<String> {
@@ -515,6 +450,7 @@ mod tests {
     fn an_invalid_commitments_file_is_reported_with_its_line() {
         let said =
             commitments("c.yaml", "commitments:\n- name: a\n  usdPerHour: 1\n  discont: 5\n").unwrap_err();
+        let [said] = said.as_slice() else { panic!("{said:?}") };
         assert!(
             said.starts_with("c.yaml: ") && said.contains("line 4") && said.contains("docs/cli/plan.md"),
             "{said}"
@@ -526,7 +462,8 @@ mod tests {
     fn all_wrong_fields_of_a_commitments_file_are_told_at_once() {
         let text = "reservations:\n- {instanceType: g5.xlarge, count: 1, cnt: 2}\ncommitment: []\n";
         let said = commitments("c.yaml", text).unwrap_err();
-        assert!(said.contains("reservations[0].cnt: unknown field"), "{said}");
-        assert!(said.contains("commitment: unknown field; did you mean `commitments`?"), "{said}");
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].starts_with("c.yaml: reservations[0].cnt: unknown field"), "{said:?}");
+        assert_eq!(said[1], "c.yaml: commitment: unknown field; did you mean `commitments`?");
     }
 }

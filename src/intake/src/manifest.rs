@@ -6,6 +6,7 @@ mod bound;
 mod choices;
 mod gangs;
 mod kinds;
+mod labels;
 mod missing;
 mod names;
 mod objects;
@@ -141,6 +142,8 @@ pub struct Manifest {
     pub missing: Vec<MissingPods>,
     /// The objects that make pods, but are not read: no pods are planned for them.
     pub unread: Vec<String>,
+    /// The written objects of kinds that do not exist, each with the kind that its author probably meant. Notes say so, too.
+    pub mistaken: Vec<IntakeError>,
     /// The written objects whose pods are bound to nodes that are not in the manifest: no pods are planned for them either.
     pub on_unknown_nodes: Vec<String>,
     /// A sentence for each object with pods on nodes that are not in the manifest. Only a plan leaves such pods out.
@@ -246,10 +249,23 @@ pub fn read_files<'a>(
     shared.bound.tell(&mut manifest);
     errors.extend(refusals::second_defaults(&objects));
     errors.extend(pods_twice(&manifest));
+    manifest.mistaken = objects.iter().filter_map(Object::mistaken).collect();
     if !errors.is_empty() {
-        errors.extend(objects.iter().filter_map(Object::mistaken));
+        errors.extend(manifest.mistaken.iter().cloned());
     }
     (manifest, errors)
+}
+
+impl Manifest {
+    /// Returns whether something in it may need nodes: pods, controllers of pods, or a pool that buys nodes without pods.
+    pub fn asks_for_nodes(&self) -> bool {
+        let buys_anyway = |pool: &Pool| pool.replicas.is_some() || !pool.buffer.is_empty();
+        self.pools.iter().any(buys_anyway)
+            || !self.pods.is_empty()
+            || !self.workloads.is_empty()
+            || !self.daemonsets.is_empty()
+            || !self.refused.is_empty()
+    }
 }
 
 /// Returns the objects of a cluster that are not among those of the manifests.

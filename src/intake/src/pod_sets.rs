@@ -94,19 +94,34 @@ impl Sets {
 /// How the sets of a kind are read.
 type Layout = fn(&Value, &str) -> Result<Sets, Problems>;
 
+/// The group of Kubeflow's training jobs.
+const KUBEFLOW: &str = "kubeflow.org";
+
+/// How the other kinds are read, by group and kind.
+const LAYOUTS: [(&str, &str, Layout); 8] = [
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet", layouts::leader_worker_set),
+    ("ray.io", "RayCluster", layouts::ray_cluster),
+    ("ray.io", "RayJob", layouts::ray_job),
+    ("ray.io", "RayService", layouts::ray_service),
+    ("batch.volcano.sh", "Job", layouts::volcano_job),
+    ("argoproj.io", "Rollout", layouts::rollout),
+    ("apps.kruise.io", "CloneSet", layouts::replicas),
+    ("apps.openshift.io", "DeploymentConfig", layouts::replicas),
+];
+
 /// Returns how a kind is read; `None` if it is not one of these.
 fn layout(group: &str, kind: &str) -> Option<Layout> {
-    Some(match (group, kind) {
-        ("kubeflow.org", kind) if layouts::replica_specs(kind).is_some() => layouts::training_job,
-        ("leaderworkerset.x-k8s.io", "LeaderWorkerSet") => layouts::leader_worker_set,
-        ("ray.io", "RayCluster") => layouts::ray_cluster,
-        ("ray.io", "RayJob") => layouts::ray_job,
-        ("ray.io", "RayService") => layouts::ray_service,
-        ("batch.volcano.sh", "Job") => layouts::volcano_job,
-        ("argoproj.io", "Rollout") => layouts::rollout,
-        ("apps.kruise.io", "CloneSet") | ("apps.openshift.io", "DeploymentConfig") => layouts::replicas,
-        _ => return None,
-    })
+    if group == KUBEFLOW && layouts::replica_specs(kind).is_some() {
+        return Some(layouts::training_job);
+    }
+    let found = LAYOUTS.iter().find(|(of, known, _)| (*of, *known) == (group, kind));
+    found.map(|(_, _, layout)| *layout)
+}
+
+/// Returns the kinds that are read here, with their groups.
+pub(crate) fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let training = layouts::TRAINING_JOBS.into_iter().map(|(kind, _)| (KUBEFLOW, kind));
+    training.chain(LAYOUTS.into_iter().map(|(of, kind, _)| (of, kind)))
 }
 
 /// Returns whether the objects of a kind are read here.

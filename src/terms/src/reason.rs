@@ -148,7 +148,7 @@ reasons! {
     Terminating: "Poolwright is terminating the instance.", "Nothing.";
     TimeIsUp: "The deadline of the node has passed, and pods still run on it.", "If the work needs longer, raise `deadlines.termination`.";
     TooManyPodsExpected: "A controller is about to create more pods than Poolwright plans ahead for. It plans for the others when they exist.", "Check the number of pods that the controller asks for, or set a ResourceQuota.";
-    TopologyRule: "Rules about other pods leave no place for the pod: topology spread, affinity or anti-affinity.", "Relax the rule that the message names, or allow more zones in a pool.";
+    TopologyRule: "Rules about other pods leave no place for the pod: topology spread, affinity, anti-affinity or a volume that they share.", "Relax the rule that the message names, or allow more zones in a pool.";
     Underutilized: "The pods of the node cost less elsewhere.", "Nothing.";
     Unhealthy: "The instance fails the cloud's own checks.", "Nothing: Poolwright plans its pods again.";
     UnmodelledRule: "The pod uses a rule that Poolwright does not model yet.", "Change the field that the message names, or add a node for the pod by hand.";

@@ -51,7 +51,8 @@ pub fn convert_object<'a>(
     if root.take_even_empty("status").is_some() {
         report.changed("status", "Left out: the cluster writes it.");
     }
-    let spec = root.take("spec");
+    // Of an empty spec, the reader of the spec says what is missing in it.
+    let spec = root.take_even_empty("spec");
     root.finish(report);
     if spec.is_none() {
         report.problem("spec", "missing", remedy);

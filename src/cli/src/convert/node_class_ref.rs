@@ -11,7 +11,7 @@ use crate::clouds::clouds;
 /// Converts `nodeClassRef`.
 pub(super) fn node_class_ref(of: &mut Fields<'_>, into: &mut NodeClassRef, report: &mut Report) {
     let path = of.path("nodeClassRef");
-    let Some(value) = of.take("nodeClassRef") else {
+    let Some(value) = of.take_even_empty("nodeClassRef") else {
         return report.problem(path, "missing", "write it with group, kind and name");
     };
     let Some(mut fields) = Fields::of(path, value, report) else { return };

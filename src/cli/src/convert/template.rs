@@ -43,7 +43,7 @@ pub(super) fn convert(of: &mut Fields<'_>, named: &Named, report: &mut Report) -
     let mut pool_annotations = BTreeMap::new();
     let mut places = Places::default();
     let mut spec = None;
-    match of.take("template") {
+    match of.take_even_empty("template") {
         None => report.problem("spec.template", "missing", "write it with a spec.nodeClassRef"),
         Some(value) => {
             let class = &value["spec"]["nodeClassRef"];
@@ -58,9 +58,9 @@ pub(super) fn convert(of: &mut Fields<'_>, named: &Named, report: &mut Report) -
                     annotations(&mut fields, &mut metadata, &mut pool_annotations, report);
                     fields.finish(report);
                 }
-                spec = template.object("spec", report);
-                if spec.is_none() {
-                    report.problem("spec.template.spec", "missing", "write it with a nodeClassRef");
+                match template.take_even_empty("spec") {
+                    None => report.problem("spec.template.spec", "missing", "write it with a nodeClassRef"),
+                    Some(value) => spec = Fields::of(template.path("spec"), value, report),
                 }
                 template.finish(report);
             }

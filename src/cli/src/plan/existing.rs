@@ -62,6 +62,7 @@ pub fn add(existing: Existing, snapshot: &mut Snapshot, notes: &mut Vec<String>)
     let manifest = existing.manifest;
     if problems.is_empty() && manifest.nodes.is_empty() && manifest.claims.is_empty() {
         problems.push("the files have no Node; write them with `kubectl get nodes,pods -A -o yaml`");
+        problems.extend(Problems::all(&manifest.mistaken));
     }
     if !problems.is_empty() {
         return Err(Failure::bad_input(format!("--existing cannot be used: {problems}")));

@@ -60,6 +60,13 @@ pub fn input(
     let (mut manifest, mut errors) = read(paths, namespace, existing)?;
     let classes = node_classes::read_and_check(&mut manifest, &mut errors);
     errors.extend(existing.errors.iter().cloned());
+    // A misspelt kind is a note beside what can be planned. Alone, it is most likely what the user wanted to plan.
+    let asks_for_nodes = manifest.asks_for_nodes();
+    if !errors.is_empty() || !asks_for_nodes {
+        let untold = manifest.mistaken.iter().filter(|one| !errors.contains(one));
+        let untold: Vec<IntakeError> = untold.cloned().collect();
+        errors.extend(untold);
+    }
     if !errors.is_empty() {
         let mut problems = Problems::all(&errors);
         let nodes: BTreeSet<&str> = manifest.nodes.iter().map(|node| node.name.as_str()).collect();
@@ -89,6 +96,7 @@ pub fn input(
         mut notes,
         missing: _,
         unread,
+        mistaken: _,
         on_unknown_nodes,
         bound_elsewhere,
         refused,
@@ -97,8 +105,7 @@ pub fn input(
     } = manifest;
     notes.extend(bound_elsewhere);
     // A workload without pods has a note of its own, and some pools buy nodes without pods.
-    let buys_anyway = pools.iter().any(|pool| pool.replicas.is_some() || !pool.buffer.is_empty());
-    if !buys_anyway && pods.is_empty() && workloads.is_empty() && daemonsets.is_empty() && notes.is_empty() {
+    if !asks_for_nodes && notes.is_empty() {
         notes.push("no object in the files asks for a pod".to_owned());
     }
     let mut snapshot = Snapshot {

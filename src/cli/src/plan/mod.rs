@@ -213,8 +213,10 @@ pub fn prepare(
             "--gpu-map: only used with --trace; add --trace, or remove --gpu-map",
         ));
     }
-    let committed = flags.commitments.as_deref().map(commitments::read).transpose()?.unwrap_or_default();
-    let catalogue = commitments::with_reservations(&committed, catalogue)?;
+    let (committed, catalogue) = match &flags.commitments {
+        Some(path) => commitments::read(path, catalogue)?,
+        None => (Vec::new(), catalogue),
+    };
     let offers = Offers::new(flags, catalogue);
     let scheduler = scheduler::read(flags.scheduler_config.as_deref())?;
     let existing = existing::read(&flags.existing);
@@ -248,7 +250,7 @@ pub fn prepare(
         namespace_limits,
         sharing: sharing(flags)?,
         spot_risk: SpotRisk::losing(flags.at_risk),
-        commitments: commitments::resolve(&committed, &offers.catalogue)?,
+        commitments: committed,
         preferences: flags.preferences.into(),
         min_values: flags.pool_rules.min_values_policy.into(),
         default_usd_per_hour: limit(flags.pool_rules.default_usd_per_hour)

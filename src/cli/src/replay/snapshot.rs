@@ -15,6 +15,7 @@ use std::path::PathBuf;
 
 use poolwright_intake::{Admission, manifest};
 use poolwright_sim::cluster::JobPlan;
+use poolwright_terms::GROUP;
 use serde_json::{Value, json};
 
 use super::work::{Names, Work};
@@ -31,15 +32,16 @@ use template::{Models, templates};
 /// The annotation with the run time of a pod, on pods and pod templates.
 const RUNS_FOR: &str = "poolwright.dev/runs-for";
 
-/// The kinds of objects that are created unchanged, before any pod.
-const SURROUNDINGS: [&str; 7] = [
-    "Namespace",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "PodDisruptionBudget",
-    "Service",
-    "StorageClass",
-    "DaemonSet",
+/// The kinds of objects that are created unchanged, before any pod, with their groups. Other projects have kinds of the same names,
+/// such as the Service of Knative, which has pods of its own.
+const SURROUNDINGS: [(&str, &str); 7] = [
+    ("", "Namespace"),
+    ("", "PersistentVolume"),
+    ("", "PersistentVolumeClaim"),
+    ("policy", "PodDisruptionBudget"),
+    ("", "Service"),
+    ("storage.k8s.io", "StorageClass"),
+    ("apps", "DaemonSet"),
 ];
 
 /// Reads the files.
@@ -89,20 +91,20 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
     // The simulated API server admits pods as they are.
     let admission = Admission::of(objects.iter().map(|(_, object)| object));
     for (file, object) in &objects {
-        let kind = object["kind"].as_str().unwrap_or_default();
+        let of = (group_of(object), object["kind"].as_str().unwrap_or_default());
         let owns_some = object["metadata"]["uid"].as_str().is_some_and(|uid| owners.contains(uid));
-        match kind {
-            "Node" => left_out.add(Why::Node, String::new()),
-            "NodeClaim" | "NodePool" => left_out.add(Why::Ours, String::new()),
-            kind if is_node_class(kind) => left_out.add(Why::Ours, String::new()),
-            kind if SURROUNDINGS.contains(&kind) && kind != "Namespace" && left_out::is_ending(object) => {
+        match of {
+            ("", "Node") => left_out.add(Why::Node, String::new()),
+            (GROUP, "NodeClaim" | "NodePool") => left_out.add(Why::Ours, String::new()),
+            (GROUP, kind) if is_node_class(kind) => left_out.add(Why::Ours, String::new()),
+            (_, kind) if SURROUNDINGS.contains(&of) && kind != "Namespace" && left_out::is_ending(object) => {
                 let name = object["metadata"]["name"].as_str().unwrap_or_default();
                 let namespace = namespace_of(object).map(|namespace| format!("{namespace}/"));
                 left_out
                     .add(Why::Deleted(kind.to_owned()), format!("{}{name}", namespace.unwrap_or_default()));
             }
-            "PersistentVolumeClaim" if claims::is_ephemeral(object) => {}
-            kind if SURROUNDINGS.contains(&kind) || gangs::is_pod_group(object) => {
+            ("", "PersistentVolumeClaim") if claims::is_ephemeral(object) => {}
+            (_, kind) if SURROUNDINGS.contains(&of) || gangs::is_pod_group(object) => {
                 let mut object = bare(object);
                 if kind == "DaemonSet" {
                     admission.fill_in_json(
@@ -115,11 +117,12 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
                 work.objects.push(object);
             }
             // A quota or an autoscaler may leave it out, and the same pod may be there twice.
-            "Pod" if name_of(object).is_some_and(|name| !planned.remove(&name)) => {}
+            ("", "Pod") if name_of(object).is_some_and(|name| !planned.remove(&name)) => {}
             _ => match templates(object, &objects) {
                 Ok(mut templates) => {
-                    let is_stored_pod = kind == "Pod" && object["metadata"]["uid"].is_string();
-                    if kind != "Pod" {
+                    let is_pod = of == ("", "Pod");
+                    let is_stored_pod = is_pod && object["metadata"]["uid"].is_string();
+                    if !is_pod {
                         missing.give(object, &mut templates);
                     }
                     for mut template in templates {
@@ -160,6 +163,8 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
         left_out.tell(&mut why);
         if left_out.has_pods() {
             problems.push(format!("no pod of --snapshot can be played: {}", why.join("; ")));
+        } else if !manifest.mistaken.is_empty() {
+            problems.extend(Problems::all(&manifest.mistaken));
         } else {
             problems.push(
                 "the files of --snapshot have no running or waiting pod; write them with `kubectl get pods,jobs,deployments -A -o yaml`",
@@ -195,6 +200,12 @@ fn waves(object: &Value, first: &JobPlan, names: &mut Names) -> Vec<JobPlan> {
         waves.push(JobPlan { name, arrives, pods, pod_names: Vec::new(), ..first.clone() });
     }
     waves
+}
+
+/// Returns the API group of an object.
+fn group_of(object: &Value) -> &str {
+    let version = object["apiVersion"].as_str().unwrap_or_default();
+    version.split_once('/').map_or("", |(group, _)| group)
 }
 
 fn namespace_of(object: &Value) -> Option<String> {

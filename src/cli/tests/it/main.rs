@@ -6,6 +6,7 @@ mod class_provider;
 mod cloudformation;
 mod commands;
 mod explain;
+mod mistaken;
 mod namespaces;
 mod narrowed;
 mod node_classes;

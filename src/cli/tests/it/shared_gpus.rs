@@ -7,7 +7,7 @@ use crate::support::plan;
 /// Returns a pool that buys types with one A100, and has this label on its template and this field in its spec.
 fn pool(label: &str, field: &str) -> String {
     format!(
-        r#"
+        r"
 apiVersion: poolwright.dev/v1alpha1
 kind: KwokNodeClass
 metadata: {{name: any}}
@@ -25,7 +25,7 @@ spec:
       requirements:
       - {{key: poolwright.dev/capacity-type, operator: In, values: [on-demand]}}
       - {{key: poolwright.dev/gpu-model, operator: In, values: [a100]}}
-"#
+"
     )
 }
 

@@ -97,7 +97,7 @@ impl Committed {
     /// Uses the new contents, if valid.
     fn look(&self, name: &str, text: Result<&str, &String>, metrics: &Metrics) {
         let read = match text {
-            Ok(text) => commitments(name, text).map_err(|problem| vec![problem]),
+            Ok(text) => commitments(name, text),
             Err(error) => {
                 Err(vec![format!("{name}: {error}; restore the file, or start without --commitments")])
             }

@@ -144,7 +144,7 @@ impl PlanContext<'_> {
         (lessons, policy): (&topology::Lessons, PreferencePolicy),
         rooms: &mut rooms::Rooms<'s>,
     ) -> Placed<'s> {
-        let Self { snapshot, now, options, colocation, relations, daemons, .. } = self;
+        let Self { snapshot, volumes, now, options, colocation, relations, daemons, .. } = self;
         let mut unplaced = self.demand.unplaced.clone();
         // Earlier places are kept. So no order of events and no restart makes Poolwright buy twice for the same pod.
         let pending = self.demand.pending.clone();
@@ -166,6 +166,7 @@ impl PlanContext<'_> {
             options,
             policy,
             lessons,
+            volumes,
         });
         Placed { settled, assigned, unplaced, of_gangs }
     }

@@ -4,6 +4,12 @@ use std::collections::BTreeMap;
 
 use poolwright_terms::labels::{ARCH, INSTANCE_TYPE, OS, REGION, ZONE};
 
+/// CSI drivers whose volumes are reached only from the zone in which they were made.
+///
+/// Source: the topology keys of the drivers, as below.
+pub(crate) const ZONAL_DRIVERS: [&str; 3] =
+    ["ebs.csi.aws.com", "pd.csi.storage.gke.io", "disk.csi.azure.com"];
+
 /// Returns the standard label that a label repeats.
 pub fn repeats(key: &str) -> Option<&'static str> {
     REPEATED.iter().find(|(repeated, _)| *repeated == key).map(|(_, original)| *original)

@@ -243,12 +243,81 @@ fn volumes_that_are_there_are_each_for_one_claim() {
 }
 
 #[test]
-fn pods_that_share_a_claim_which_is_not_bound_are_planned_one_after_the_other() {
-    let snapshot = with(shop(), [wants("p", "data"), wants("q", "data")]);
-    let plan = planned(&with(with(snapshot, [claim("data", "gp3")]), [class("gp3")]));
+fn pods_that_share_a_disk_which_is_not_bound_get_one_node_and_a_pod_without_room_there_learns_why() {
+    let both = |size: u64| {
+        let sized = |name| Pod { spec: pod(name, requests(size, 1, 0)).spec, ..wants(name, "data") };
+        let snapshot = with(shop(), [sized("p"), sized("q")]);
+        planned(&with(with(snapshot, [claim("data", "gp3")]), [class("gp3")]))
+    };
+    assert_eq!(zones(&both(1)), ["b: p q"]);
+    let plan = both(3);
     assert_eq!(zones(&plan), ["b: p"]);
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::TopologyRule);
+    assert_eq!(
+        plan.unplaced[0].message,
+        "must share a node with other pods (they share PersistentVolumeClaim `data`), but neither their node nor an available offering \
+         has room for all of them; free room on that node, let a pool buy larger nodes if none of them runs yet, or give each of them a \
+         volume of its own"
+    );
+}
+
+#[test]
+fn pods_that_share_files_which_are_not_bound_get_one_zone_if_only_that_zone_reaches_them() {
+    let shared = |driver: &str, allowed: Option<Vec<NodeSelectorTerm>>| {
+        let mut q = wants("q", "data");
+        q.spec = pod("q", requests(3, 1, 0)).spec;
+        q.spec.node_selector = [(ZONE.to_owned(), "a".to_owned())].into();
+        let p = Pod { spec: pod("p", requests(3, 1, 0)).spec, ..wants("p", "data") };
+        let modes = BTreeSet::from(["ReadWriteMany".to_owned()]);
+        let data = claim("data", "files");
+        let data = VolumeClaim { shape: VolumeShape { access_modes: modes, ..data.shape.clone() }, ..data };
+        let files = StorageClass { provisioner: Some(driver.to_owned()), allowed, ..class("files") };
+        zones(&planned(&with(with(with(shop(), [p, q]), [data]), [files])))
+    };
+    assert_eq!(shared("ebs.csi.aws.com", None), ["a: p", "a: q"], "q can only be in zone a");
+    assert_eq!(shared("files.example.com", None), ["a: q", "b: p"], "every zone reaches them");
+    let zoned = Some(only(ZONE, &["a", "b"]));
+    assert_eq!(
+        shared("files.example.com", zoned),
+        ["a: p", "a: q"],
+        "the class makes them in one of its zones"
+    );
+}
+
+#[test]
+fn pods_that_share_a_claim_get_the_same_volume_and_other_claims_another_one() {
+    let local = |name, zone, gib| Volume {
+        class: "local".into(),
+        shape: shape(gib),
+        ..volume(name, vec![only(ZONE, &[zone])])
+    };
+    let snapshot = with(shop(), [wants("p", "shared"), wants("q", "shared"), wants("r", "zz")]);
+    let snapshot = with(snapshot, [claim("shared", "local"), claim("zz", "local")]);
+    let snapshot = with(snapshot, [StorageClass { provisioner: None, ..class("local") }]);
+    let plan = planned(&with(snapshot, [local("v1", "a", 1), local("v2", "b", 2)]));
+    assert_eq!((zones(&plan), plan.unplaced), (vec!["a: p q".to_owned(), "b: r".to_owned()], Vec::new()));
+}
+
+#[test]
+fn while_a_volume_is_made_for_a_node_the_other_pods_of_its_claim_wait() {
+    let made = VolumeClaim { selected_node: Some("n".into()), ..claim("data", "gp3") };
+    let snapshot = with(with(shop(), [wants("p", "data"), wants("q", "data")]), [large("n")]);
+    let plan = planned(&with(with(snapshot, [made]), [class("gp3")]));
+    assert_eq!((plan.claims.len(), plan.placements.len()), (0, 1));
     assert_eq!(plan.unplaced[0].reason, UnplacedReason::VolumePending);
     assert!(plan.unplaced[0].message.contains("the node of pod default/p decides"), "{plan:?}");
+}
+
+#[test]
+fn a_pod_that_waits_for_one_volume_does_not_keep_another_from_the_next_pod() {
+    let mut waits = wants("p", "data");
+    waits.volumes.push(PodVolume::Claim { name: "gone".into(), ephemeral: false });
+    let data = claim("data", "gp3");
+    let modes = BTreeSet::from(["ReadWriteOncePod".to_owned()]);
+    let data = VolumeClaim { shape: VolumeShape { access_modes: modes, ..data.shape.clone() }, ..data };
+    let plan = planned(&with(with(with(shop(), [waits, wants("q", "data")]), [data]), [class("gp3")]));
+    assert_eq!(zones(&plan), ["b: q"]);
+    assert!(plan.unplaced[0].message.contains("`gone`, which does not exist"), "{plan:?}");
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! What an API server refuses of fields of new objects that take one of a few values, or no negative number.
+//! What an API server refuses of fields of new objects that take one of a few values, no negative number, or only labels.
 
 use poolwright_api::FieldProblem;
 use serde_json::Value;
 
+use super::labels;
 use super::names::items;
 use super::objects::{Object, group};
 use super::pod_refusals::{one_of, selector};
@@ -85,7 +86,7 @@ fn numbers(group: &str, kind: &str) -> &'static [&'static str] {
 }
 
 impl Object {
-    /// Returns the fields with values that do not exist, and with negative numbers.
+    /// Returns the fields with values that do not exist, with negative numbers, and with labels that nothing can have.
     pub(super) fn wrong_choices(&self) -> Problems {
         let (group, kind, mut problems) = (group(&self.api_version), self.kind.as_str(), Vec::new());
         let at = |path: &str| path.split('.').fold(&self.value, |value, field| &value[field]);
@@ -106,8 +107,23 @@ impl Object {
                 for (place, mode) in items(&spec["accessModes"]).iter().enumerate() {
                     one_of(&format!("spec.accessModes[{place}]"), mode, &ACCESS_MODES, &mut problems);
                 }
+                selector("spec.selector", &spec["selector"], &mut problems);
             }
-            ("apps", _) => selector("spec.selector", &spec["selector"], &mut problems),
+            ("", "Service") => labels::labels("spec.selector", &spec["selector"], &mut problems),
+            ("", "Node") => {
+                for (place, taint) in items(&spec["taints"]).iter().enumerate() {
+                    let path = format!("spec.taints[{place}]");
+                    labels::key(&format!("{path}.key"), &taint["key"], &mut problems);
+                    labels::value(&format!("{path}.value"), &taint["value"], &mut problems);
+                }
+            }
+            ("node.k8s.io", "RuntimeClass") => {
+                let (path, wanted) = ("scheduling.nodeSelector", &self.value["scheduling"]["nodeSelector"]);
+                labels::labels(path, wanted, &mut problems);
+            }
+            ("apps", _) | ("policy", "PodDisruptionBudget") => {
+                selector("spec.selector", &spec["selector"], &mut problems);
+            }
             _ => {}
         }
         problems

@@ -202,7 +202,7 @@ impl Object {
             format!(
                 "it makes jobs by the clock and has no pods now; to plan one run, give its Job (`kubectl create job {name} --from=cronjob/{name} --dry-run=client -o yaml`)"
             )
-        } else if let Some(hint) = self.mistaken_kind() {
+        } else if let Some(hint) = self.mistaken_kind().filter(|_| !self.is_stored()) {
             format!("{}; {hint}", what())
         } else if group.is_empty() && self.kind != "PodTemplate" {
             if QUIET_KINDS.contains(&self.kind.as_str()) {
@@ -257,7 +257,9 @@ impl Object {
         // Limits of autoscalers and of their buffers are about nodes.
         let is_autoscaler = group.starts_with("karpenter.") || group.starts_with("autoscaling.");
         let asks = || !is_autoscaler && asks_for_gpus(&self.value["spec"]);
-        MAKERS.contains(&(group, &self.kind))
+        // A misspelt kind is probably the one that was meant.
+        let is_maker = |(of, kind): &(&str, &str)| *of == group && meant(&self.kind, [*kind]).is_some();
+        MAKERS.iter().any(is_maker)
             || (!is_rule && !is_template && (has_containers(&self.value["spec"]) || asks()))
     }
 
@@ -298,7 +300,7 @@ impl Object {
     }
 
     /// Returns the problem of a written object whose kind does not exist, if there is one that its author probably meant. It is told
-    /// with the problems of others. Alone, it is a note.
+    /// with the problems of others. If there are none, it is a note, and [`Manifest::mistaken`] has it.
     pub(super) fn mistaken(&self) -> Option<IntakeError> {
         let is_cron = self.kind == "CronJob" && group(&self.api_version) == "batch";
         let is_unknown = !self.is_read() && !is_cron;
@@ -308,7 +310,7 @@ impl Object {
         Some(IntakeError { file: Some(self.file.clone()), ..problem })
     }
 
-    /// What the author of an unknown kind in a group of Kubernetes probably meant.
+    /// What the author of an unknown kind probably meant.
     fn mistaken_kind(&self) -> Option<String> {
         let own = group(&self.api_version);
         if own == KARPENTER {
@@ -316,8 +318,11 @@ impl Object {
             return Some(format!("did you mean {kind}?"));
         }
         let is_kubernetes = own.is_empty() || WORKLOAD_GROUPS.contains(&own) || QUIET_GROUPS.contains(&own);
-        if !is_kubernetes || (own.is_empty() && QUIET_KINDS.contains(&self.kind.as_str())) {
+        if own.is_empty() && QUIET_KINDS.contains(&self.kind.as_str()) {
             return None;
+        }
+        if !is_kubernetes {
+            return self.mistaken_of_others(own);
         }
         let elsewhere = KINDS.iter().find(|(kind, ..)| *kind == self.kind);
         if let Some((kind, version, _)) = elsewhere {
@@ -327,6 +332,27 @@ impl Object {
         let kind = meant(&self.kind, ours.chain((own == "batch").then_some("CronJob")))?;
         Some(format!("did you mean {kind}?"))
     }
+
+    /// What the author of an unknown kind in a group that is not Kubernetes' own probably meant: another kind of that group, or a
+    /// group that is written almost like it.
+    fn mistaken_of_others(&self, own: &str) -> Option<String> {
+        let mut of_own = known_kinds().filter(|(of, _)| *of == own).map(|(_, kind)| kind).peekable();
+        if of_own.peek().is_some() {
+            let kind = meant(&self.kind, of_own).filter(|kind| *kind != self.kind)?;
+            return Some(format!("did you mean {kind}?"));
+        }
+        // Projects beside Kubernetes have groups that differ from its own in nothing else.
+        let is_beside = |group: &str| group.ends_with(".x-k8s.io");
+        let alike = known_kinds().filter(|(of, kind)| *kind == self.kind && is_beside(of) == is_beside(own));
+        let of = meant(own, alike.map(|(of, _)| of))?;
+        Some(format!("{} belongs to the group {of}; correct apiVersion", self.kind))
+    }
+}
+
+/// Returns the kinds that are read or known to make pods, with their groups.
+fn known_kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let read = KINDS.into_iter().map(|(kind, version, _)| (group(version), kind));
+    read.chain(pod_sets::kinds()).chain(MAKERS)
 }
 
 /// Returns whether something at any depth requests GPUs, as the pods of an operator's own kinds do.

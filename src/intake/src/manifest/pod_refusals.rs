@@ -1,12 +1,16 @@
 //! What an API server refuses of the specs of new pods (`ValidatePodSpec` in Kubernetes). What has a wrong type is told where the
 //! pod is read.
 
+mod mounts;
+
 use poolwright_api::{FieldProblem, key_segment, meant};
 use serde_json::Value;
 
+use super::labels;
 use super::names::{NameRule, items};
 use super::refusals::Problems;
 use super::spreads;
+use mounts::Volumes;
 
 /// The fields of rules about nodes and about other pods.
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -31,33 +35,51 @@ const OF_CONTAINER: [(&str, &[&str]); 2] = [
     ("restartPolicy", &["Always", "OnFailure", "Never"]),
 ];
 
-/// Adds what is wrong with all pod specs below a path.
+/// Adds what is wrong with all pod specs below a path, and with the labels and annotations of their templates.
 pub(super) fn check(path: &str, value: &Value, into: &mut Problems) {
+    below(path, value, &[], into);
+}
+
+/// Does the same. `claims` are the PersistentVolumeClaims that a controller makes for each of the pods, as volumes with these names.
+fn below<'v>(path: &str, value: &'v Value, claims: &[&'v str], into: &mut Problems) {
     match value {
         Value::Object(fields) => {
             if value["containers"].is_array() {
-                pod(path, value, into);
+                pod(path, value, claims, into);
                 return;
             }
+            if value["spec"]["containers"].is_array() {
+                labels::of_meta(&format!("{path}.metadata"), &value["metadata"], into);
+            }
+            let claims: Vec<&str> = claims.iter().copied().chain(claim_templates(value)).collect();
             for (key, inner) in fields {
-                check(&format!("{path}{}", key_segment(key)), inner, into);
+                below(&format!("{path}{}", key_segment(key)), inner, &claims, into);
             }
         }
         Value::Array(items) => {
             for (at, item) in items.iter().enumerate() {
-                check(&format!("{path}[{at}]"), item, into);
+                below(&format!("{path}[{at}]"), item, claims, into);
             }
         }
         _ => {}
     }
 }
 
-fn pod(path: &str, spec: &Value, into: &mut Problems) {
+/// Returns the names of the PersistentVolumeClaims that a StatefulSet, a LeaderWorkerSet or a JobSet makes for its pods.
+fn claim_templates(value: &Value) -> impl Iterator<Item = &str> {
+    let policies = items(&value["volumeClaimPolicies"]).iter();
+    let of_policies = policies.flat_map(|policy| items(&policy["templates"]));
+    let templates = items(&value["volumeClaimTemplates"]).iter().chain(of_policies);
+    templates.filter_map(|template| template["metadata"]["name"].as_str())
+}
+
+fn pod(path: &str, spec: &Value, claims: &[&str], into: &mut Problems) {
     for (field, known) in OF_POD {
         one_of(&format!("{path}.{field}"), &spec[field], known, into);
     }
     one_of(&format!("{path}.os.name"), &spec["os"]["name"], &["linux", "windows"], into);
-    containers(path, spec, into);
+    containers(path, spec, claims, into);
+    labels::labels(&format!("{path}.nodeSelector"), &spec["nodeSelector"], into);
     volumes(&format!("{path}.volumes"), items(&spec["volumes"]), into);
     affinity(&format!("{path}.affinity"), &spec["affinity"], into);
     for (at, toleration) in items(&spec["tolerations"]).iter().enumerate() {
@@ -67,7 +89,10 @@ fn pod(path: &str, spec: &Value, into: &mut Problems) {
     let path = format!("{path}.{}", spreads::FIELD);
     spreads::of_pod(&path, constraints, into);
     for (at, constraint) in constraints.iter().enumerate() {
-        selector(&format!("{path}[{at}].labelSelector"), &constraint["labelSelector"], into);
+        let path = format!("{path}[{at}]");
+        selector(&format!("{path}.labelSelector"), &constraint["labelSelector"], into);
+        labels::key(&format!("{path}.topologyKey"), &constraint["topologyKey"], into);
+        labels::keys(&format!("{path}.matchLabelKeys"), &constraint["matchLabelKeys"], into);
     }
 }
 
@@ -116,7 +141,8 @@ fn own_name<'a>(path: &str, name: &'a Value, what: &str, seen: &mut Vec<&'a str>
 }
 
 /// Checks the containers. Init containers and the others share their names.
-fn containers(path: &str, spec: &Value, into: &mut Problems) {
+fn containers(path: &str, spec: &Value, claims: &[&str], into: &mut Problems) {
+    let volumes = Volumes::of(spec, claims);
     let mut seen = Vec::new();
     for list in ["initContainers", "containers"] {
         for (at, container) in items(&spec[list]).iter().enumerate() {
@@ -125,6 +151,7 @@ fn containers(path: &str, spec: &Value, into: &mut Problems) {
             for (field, known) in OF_CONTAINER {
                 one_of(&format!("{path}.{field}"), &container[field], known, into);
             }
+            volumes.check(&path, container, into);
         }
     }
 }
@@ -159,7 +186,9 @@ fn affinity(path: &str, affinity: &Value, into: &mut Problems) {
             into.push(FieldProblem::new(path.as_str(), "missing", "add a term, or remove the rule"));
         }
         for (at, term) in terms.iter().enumerate() {
-            node_term(&format!("{path}[{at}]"), term, into);
+            let path = format!("{path}[{at}]");
+            node_term(&path, term, into);
+            values(&format!("{path}.matchExpressions"), &term["matchExpressions"], into);
         }
     }
     for (at, preferred) in items(&nodes[PREFERRED]).iter().enumerate() {
@@ -203,6 +232,10 @@ fn node_term(path: &str, term: &Value, into: &mut Problems) {
 fn pod_term(path: &str, term: &Value, into: &mut Problems) {
     let next = "add it, such as kubernetes.io/hostname";
     required(&format!("{path}.topologyKey"), &term["topologyKey"], next, into);
+    labels::key(&format!("{path}.topologyKey"), &term["topologyKey"], into);
+    for field in ["matchLabelKeys", "mismatchLabelKeys"] {
+        labels::keys(&format!("{path}.{field}"), &term[field], into);
+    }
     for field in ["labelSelector", "namespaceSelector"] {
         selector(&format!("{path}.{field}"), &term[field], into);
     }
@@ -210,13 +243,25 @@ fn pod_term(path: &str, term: &Value, into: &mut Problems) {
 
 /// Checks a selector of labels.
 pub(super) fn selector(path: &str, selector: &Value, into: &mut Problems) {
-    expressions(&format!("{path}.matchExpressions"), &selector["matchExpressions"], &OF_LABELS, into);
+    labels::labels(&format!("{path}.matchLabels"), &selector["matchLabels"], into);
+    let (path, list) = (format!("{path}.matchExpressions"), &selector["matchExpressions"]);
+    expressions(&path, list, &OF_LABELS, into);
+    values(&path, list, into);
+}
+
+/// Checks the values of expressions. An API server accepts any value in a preference for nodes.
+fn values(path: &str, expressions: &Value, into: &mut Problems) {
+    for (at, expression) in items(expressions).iter().enumerate() {
+        labels::values(&format!("{path}[{at}].values"), items(&expression["values"]), into);
+    }
 }
 
 fn expressions(path: &str, list: &Value, operators: &[&'static str], into: &mut Problems) {
     for (at, expression) in items(list).iter().enumerate() {
         let path = format!("{path}[{at}]");
-        required(&format!("{path}.key"), &expression["key"], "add the key of a label", into);
+        let key = format!("{path}.key");
+        required(&key, &expression["key"], "add the key of a label", into);
+        labels::key(&key, &expression["key"], into);
         let place = format!("{path}.operator");
         required(&place, &expression["operator"], "add it, such as In", into);
         one_of(&place, &expression["operator"], operators, into);
@@ -239,6 +284,7 @@ fn is_number(values: &[Value]) -> bool {
 }
 
 fn tolerates(path: &str, toleration: &Value, into: &mut Problems) {
+    labels::key(&format!("{path}.key"), &toleration["key"], into);
     let operator = toleration["operator"].as_str().unwrap_or_default();
     // Clusters with a feature gate compare numbers, which is not modelled.
     if !["Gt", "Lt"].contains(&operator) {
@@ -246,6 +292,9 @@ fn tolerates(path: &str, toleration: &Value, into: &mut Problems) {
     }
     let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
     one_of(&format!("{path}.effect"), &toleration["effect"], &effects, into);
+    if ["", "Equal"].contains(&operator) {
+        labels::value(&format!("{path}.value"), &toleration["value"], into);
+    }
     let mut refuse = |field: &str, cause: &str, next: &str| {
         into.push(FieldProblem::new(format!("{path}.{field}"), cause, next));
     };

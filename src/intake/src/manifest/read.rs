@@ -20,6 +20,7 @@ use crate::admission::{Admission, OverQuota, Quotas};
 use crate::error::{IntakeError, Keep, OfObject, add_untold};
 use crate::owned::{Had, Name, Owned};
 use crate::pod_sets;
+use crate::template::{has_containers, missing};
 use crate::workload::{self, Expansion, Making};
 use crate::{budget, claim, daemonset, duration, namespace, node, pod_groups, pool, services, volumes};
 
@@ -114,7 +115,9 @@ fn runtime_key(kind: &str, namespace: &str, name: &str) -> Name {
 
 /// Returns the name of the StorageClass of PersistentVolumeClaims that name none.
 fn default_class(objects: &[Object]) -> Option<String> {
-    let classes = objects.iter().filter(|object| object.kind == "StorageClass");
+    let is_class =
+        |object: &&Object| object.kind == "StorageClass" && group(&object.api_version) == "storage.k8s.io";
+    let classes = objects.iter().filter(is_class);
     let classes = classes.filter_map(|object| storage::StorageClass::deserialize(&object.value).ok());
     let classes: Vec<StorageClass> = classes.map(|class| volumes::storage_class(&class)).collect();
     StorageClass::default_of(classes.iter()).map(|class| class.name.clone())
@@ -299,6 +302,13 @@ impl Object {
                 let mut set: apps::v1::DaemonSet = read(value)?;
                 let namespace = set.metadata.namespace.clone();
                 let mut problems = Vec::new();
+                match &set.spec {
+                    _ if self.is_stored() => {}
+                    None => problems.extend(missing("spec")),
+                    Some(spec) => {
+                        has_containers("spec.template.spec", spec.template.spec.as_ref()).keep(&mut problems);
+                    }
+                }
                 if let Some(spec) = set.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()) {
                     let admitted = admission.admit("spec.template.spec", namespace.as_deref(), spec);
                     let notes = admitted.keep(&mut problems).unwrap_or_default();

@@ -5,6 +5,7 @@ use poolwright_catalog::ResourceName;
 use poolwright_catalog::quantity::amount;
 use serde_json::Value;
 
+use super::labels;
 use super::objects::{Object, group, meta};
 use super::pod_refusals;
 use crate::error::{IntakeError, OfObject, add_untold, quantity_problem};
@@ -58,6 +59,9 @@ impl Object {
             }
         }
         add_untold(self.misnamed(), &mut problems);
+        let mut of_labels = Vec::new();
+        labels::of_meta("metadata", &self.value["metadata"], &mut of_labels);
+        add_untold(of_labels, &mut problems);
         add_untold(self.wrong_choices(), &mut problems);
         if self.makes_new_pods() {
             let mut of_pods = Vec::new();

@@ -9,18 +9,20 @@ use crate::error::{Keep, object_name};
 use crate::owned::Maker;
 use crate::template::{count, missing, one};
 
+/// The training jobs of Kubeflow, with the fields of their templates.
+pub(super) const TRAINING_JOBS: [(&str, &str); 7] = [
+    ("PyTorchJob", "pytorchReplicaSpecs"),
+    ("TFJob", "tfReplicaSpecs"),
+    ("MPIJob", "mpiReplicaSpecs"),
+    ("XGBoostJob", "xgbReplicaSpecs"),
+    ("PaddleJob", "paddleReplicaSpecs"),
+    ("JAXJob", "jaxReplicaSpecs"),
+    ("MXJob", "mxReplicaSpecs"),
+];
+
 /// The field of a training job of Kubeflow with its templates.
 pub(super) fn replica_specs(kind: &str) -> Option<&'static str> {
-    Some(match kind {
-        "PyTorchJob" => "pytorchReplicaSpecs",
-        "TFJob" => "tfReplicaSpecs",
-        "MPIJob" => "mpiReplicaSpecs",
-        "XGBoostJob" => "xgbReplicaSpecs",
-        "PaddleJob" => "paddleReplicaSpecs",
-        "JAXJob" => "jaxReplicaSpecs",
-        "MXJob" => "mxReplicaSpecs",
-        _ => return None,
-    })
+    TRAINING_JOBS.iter().find(|(known, _)| *known == kind).map(|(_, field)| *field)
 }
 
 /// A training job of Kubeflow: all its pods start together, or as many as its policies say.

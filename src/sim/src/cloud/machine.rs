@@ -68,10 +68,12 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// Returns the kind of notice in this zone.
+    /// Returns the kind of notice in this zone. AWS numbers its regions by a part of their own, after the place (`us-east-1a`,
+    /// `us-gov-west-1`, `us-west-2-lax-1a`). In the other clouds' names the number belongs to the place (`us-central1-a`), or it is
+    /// that of the zone and follows the region at once (`eastus-1`).
     fn of(zone: &str) -> Self {
-        // AWS zones have two hyphens (`us-east-1a`), the Google zone of these worlds has one (`us-central1`).
-        if zone.matches('-').count() > 1 { Self::Closes } else { Self::ShutsDown }
+        let begins_with_digit = |part: &str| part.starts_with(|first: char| first.is_ascii_digit());
+        if zone.split('-').skip(2).any(begins_with_digit) { Self::Closes } else { Self::ShutsDown }
     }
 
     /// Returns the time between notice and end.
@@ -164,6 +166,21 @@ impl Machine {
             instance,
             request,
             offered,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zone_is_of_aws_by_the_form_of_its_name_and_not_by_the_number_of_hyphens() {
+        for zone in ["us-east-1a", "eu-central-1", "us-gov-west-1b", "us-west-2-lax-1a"] {
+            assert_eq!(Notice::of(zone), Notice::Closes, "{zone}");
+        }
+        for zone in ["us-central1", "us-central1-a", "northamerica-northeast1-c", "eastus-1", "on-the-moon"] {
+            assert_eq!(Notice::of(zone), Notice::ShutsDown, "{zone}");
         }
     }
 }

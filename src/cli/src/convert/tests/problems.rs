@@ -131,3 +131,24 @@ fn all_values_of_wrong_types_in_a_class_are_told_at_once() {
     let converted = of(&class);
     assert_eq!(fields(&converted), ["spec.role", "spec.tags.team"], "{:#?}", converted.problems);
 }
+
+#[test]
+fn of_an_empty_object_it_is_told_what_it_lacks() {
+    for (spec, missing) in [
+        (json!(null), vec!["spec"]),
+        (json!({}), vec!["spec.template"]),
+        (json!({"template": {}}), vec!["spec.template.spec"]),
+        (json!({"template": {"spec": {}}}), vec!["spec.template.spec.nodeClassRef"]),
+        (
+            json!({"template": {"spec": {"nodeClassRef": {}}}}),
+            vec!["spec.template.spec.nodeClassRef.kind", "spec.template.spec.nodeClassRef.name"],
+        ),
+    ] {
+        let converted = of(&pool(|pool| pool["spec"] = spec));
+        assert_eq!(fields(&converted), missing, "{:#?}", converted.problems);
+    }
+    let class = json!({"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "gpu"}, "spec": {}});
+    let converted = of(&class);
+    assert!(fields(&converted).contains(&"spec.subnetSelectorTerms"), "{:#?}", converted.problems);
+    assert!(converted.problems.iter().all(|one| one.field != "spec" || one.cause != "missing"));
+}

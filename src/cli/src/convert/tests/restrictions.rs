@@ -40,28 +40,21 @@ fn a_fact_that_the_built_in_catalogue_knows_becomes_a_list_of_types() {
 
 #[test]
 fn a_fact_about_processors_becomes_a_list_of_families() {
-    let cases: [(&str, &str, &[&str], Operator, &str, &str); 5] = [
-        ("karpenter.k8s.aws/instance-cpu-manufacturer", "In", &["intel"], Operator::In, "m6i", "g5"),
-        ("karpenter.k8s.aws/instance-cpu-manufacturer", "In", &["amd"], Operator::In, "g5", "m6i"),
-        ("karpenter.k8s.aws/instance-cpu-manufacturer", "NotIn", &["aws"], Operator::NotIn, "m7g", "m6i"),
-        ("eks.amazonaws.com/instance-cpu-manufacturer", "In", &["aws"], Operator::In, "g5g", "g5"),
-        (
-            "karpenter.k8s.aws/instance-cpu-sustained-clock-speed-mhz",
-            "Gt",
-            &["3300"],
-            Operator::In,
-            "m7a",
-            "g5",
-        ),
+    let cases = [
+        ("karpenter.k8s.aws/instance-cpu-manufacturer", "In", "intel", Operator::In, "m6i", "g5"),
+        ("karpenter.k8s.aws/instance-cpu-manufacturer", "In", "amd", Operator::In, "g5", "m6i"),
+        ("karpenter.k8s.aws/instance-cpu-manufacturer", "NotIn", "aws", Operator::NotIn, "m7g", "m6i"),
+        ("eks.amazonaws.com/instance-cpu-manufacturer", "In", "aws", Operator::In, "g5g", "g5"),
+        ("karpenter.k8s.aws/instance-cpu-sustained-clock-speed-mhz", "Gt", "3300", Operator::In, "m7a", "g5"),
     ];
-    for (key, operator, values, becomes, listed, others) in cases {
-        let converted = requiring(&one(key, operator, values));
+    for (key, operator, value, becomes, listed, others) in cases {
+        let converted = requiring(&one(key, operator, &[value]));
         let [made] = only(&converted).spec.template.spec.requirements.as_slice() else {
             panic!("{:?}", only(&converted))
         };
         assert_eq!((made.key.as_str(), made.operator), ("poolwright.dev/instance-family", becomes), "{key}");
         let has = |name: &str| made.values.iter().any(|one| one == name);
-        assert!(has(listed) && !has(others), "{key} {operator} {values:?}: {:?}", made.values);
+        assert!(has(listed) && !has(others), "{key} {operator} {value}: {:?}", made.values);
         let said = &note(&converted, "spec.template.spec.requirements[0]").sentence;
         assert!(said.contains("the families of AWS"), "{said}");
     }

@@ -312,3 +312,29 @@ fn new_nodes_have_room_for_the_largest_pods_of_a_daemon_set() {
     assert_eq!(sets.iter().map(|set| set.spec.requests.get("cpu")).collect::<Vec<_>>(), [1000]);
     assert!(told(&played, "DaemonSet default/agent: its pods ask for more"), "{:?}", played.notes);
 }
+
+/// An object that makes pods from a template.
+fn maker(version: &str, kind: &str) -> Value {
+    let template = json!({"spec": {"containers": [{"name": "work", "image": "work"}]}});
+    json!({"apiVersion": version, "kind": kind, "metadata": {"name": "x"}, "spec": {"template": template}})
+}
+
+#[test]
+fn a_kind_of_another_project_is_not_taken_for_the_kind_of_its_name_in_kubernetes() {
+    let waits = pod(&json!({"name": "p"}), &json!({}), "Pending");
+    for (version, kind) in [("serving.knative.dev/v1", "Service"), ("apps.kruise.io/v1alpha1", "DaemonSet")] {
+        let played = work(&list(&[maker(version, kind), waits.clone()])).unwrap();
+        assert_eq!((played.objects.len(), pods_by_job(&played)), (0, vec![("p", 1)]), "{kind}");
+        let note = format!(
+            "{kind} default/x: {version} {kind} is not read, so the pods that it makes are not planned"
+        );
+        assert!(told(&played, &note), "{:?}", played.notes);
+    }
+}
+
+#[test]
+fn a_misspelt_kind_is_named_if_a_snapshot_has_no_pods() {
+    let said = work(&list(&[maker("apps/v1", "Deploymnt")])).unwrap_err();
+    let meant = "cluster.yaml: Deploymnt default/x: apps/v1 Deploymnt is not read; did you mean Deployment?";
+    assert!(said.contains(meant), "{said}");
+}

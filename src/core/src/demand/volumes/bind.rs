@@ -2,11 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use poolwright_terms::labels::{HOSTNAME, ZONE};
+
+use crate::demand::volumes::shared::Reach;
 use crate::model::plan::UnplacedReason;
 use crate::model::{
     NodeSelectorTerm, ObjectKey, Operator, Pod, PodKey, PodVolume, Requirement, Snapshot, StorageClass,
     Volume, VolumeClaim,
 };
+use crate::rules::csi_labels::{ZONAL_DRIVERS, repeats};
 use crate::rules::fields::NODE_NAME_FIELD;
 use crate::rules::requirement::matches;
 
@@ -21,6 +25,8 @@ pub(crate) struct UsableVolume {
     pub topology: Vec<Vec<NodeSelectorTerm>>,
     /// The CSI driver that attaches it, and the driver's handle of it.
     pub attached: Option<(String, String)>,
+    /// Its claim, if it is not bound yet and only some places reach the volume that the first pod gets.
+    pub reached: Option<(ObjectKey, Reach)>,
 }
 
 /// The reason why a pod must wait for a volume.
@@ -44,8 +50,10 @@ pub(crate) struct Binder<'a> {
     default_class: Option<&'a str>,
     /// `ReadWriteOncePod` claims that a bound pod uses.
     in_use: BTreeMap<ObjectKey, &'a PodKey>,
-    /// Unbound claims and `ReadWriteOncePod` claims, with the first pod that uses each.
+    /// Claims that only one of their pods can use now, with that pod: `ReadWriteOncePod` claims, and claims whose node is selected.
     first: BTreeMap<ObjectKey, &'a PodKey>,
+    /// The volumes of unbound claims. All pods of a claim get the same.
+    chosen: BTreeMap<ObjectKey, UsableVolume>,
     /// Volumes that several unbound claims could be bound to.
     contested: BTreeSet<&'a str>,
     /// Contested volumes that are assigned.
@@ -63,6 +71,7 @@ impl<'a> Binder<'a> {
             default_class: default.map(|class| class.name.as_str()),
             in_use: BTreeMap::new(),
             first: BTreeMap::new(),
+            chosen: BTreeMap::new(),
             contested: BTreeSet::new(),
             given: BTreeSet::new(),
             fixed: BTreeMap::new(),
@@ -149,7 +158,17 @@ impl<'a> Binder<'a> {
 
     /// Returns the pod's volumes, or the reason why it must wait.
     pub fn bind(&mut self, pod: &'a Pod) -> Result<Vec<UsableVolume>, VolumeWait> {
-        pod.volumes.iter().map(|volume| self.bind_one(pod, volume)).collect()
+        let bound: Result<Vec<UsableVolume>, VolumeWait> =
+            pod.volumes.iter().map(|volume| self.bind_one(pod, volume)).collect();
+        if bound.is_err() {
+            // A pod that waits for one volume keeps no other from the pods after it.
+            for key in pod.volumes.iter().filter_map(|volume| claim_of(pod, volume)) {
+                if self.first.get(&key).is_some_and(|first| **first == pod.key) {
+                    self.first.remove(&key);
+                }
+            }
+        }
+        bound
     }
 
     fn bind_one(&mut self, pod: &'a Pod, volume: &PodVolume) -> Result<UsableVolume, VolumeWait> {
@@ -161,6 +180,7 @@ impl<'a> Binder<'a> {
                     words: format!("volume `{handle}`"),
                     topology: Vec::new(),
                     attached,
+                    reached: None,
                 });
             }
         };
@@ -198,10 +218,11 @@ impl<'a> Binder<'a> {
                 "PersistentVolumeClaim `{name}` is for one pod at a time (ReadWriteOncePod), and pod {other} uses it; this pod is planned when that one has ended"
             )));
         }
-        if !claim.bound || claim.shape.access_modes.contains(ONE_POD) {
-            let first = *self.first.entry(key).or_insert(&pod.key);
+        let is_for_one_pod = claim.shape.access_modes.contains(ONE_POD);
+        if is_for_one_pod || (!claim.bound && claim.selected_node.is_some()) {
+            let first = *self.first.entry(key.clone()).or_insert(&pod.key);
             if first != &pod.key {
-                return Err(pending(if claim.shape.access_modes.contains(ONE_POD) {
+                return Err(pending(if is_for_one_pod {
                     format!(
                         "PersistentVolumeClaim `{name}` is for one pod at a time (ReadWriteOncePod), and pod {first} gets it first; this pod is planned when that one has ended"
                     )
@@ -212,7 +233,15 @@ impl<'a> Binder<'a> {
                 }));
             }
         }
-        if claim.bound { self.bound(claim) } else { self.unbound(claim) }
+        if claim.bound {
+            return self.bound(claim);
+        }
+        if let Some(chosen) = self.chosen.get(&key) {
+            return Ok(chosen.clone());
+        }
+        let chosen = self.unbound(claim)?;
+        self.chosen.insert(key, chosen.clone());
+        Ok(chosen)
     }
 
     fn bound(&self, claim: &VolumeClaim) -> Result<UsableVolume, VolumeWait> {
@@ -245,6 +274,7 @@ impl<'a> Binder<'a> {
             words: format!("PersistentVolumeClaim `{name}` (volume `{volume}`)"),
             topology: found.topology.clone(),
             attached: found.attached.clone(),
+            reached: None,
         })
     }
 
@@ -286,7 +316,7 @@ impl<'a> Binder<'a> {
             let operator = Operator::In([node.clone()].into());
             let requirement = Requirement { key: NODE_NAME_FIELD.to_owned(), operator };
             let topology = vec![vec![NodeSelectorTerm { requirements: vec![requirement] }]];
-            return Ok(UsableVolume { words, topology, attached: driver });
+            return Ok(UsableVolume { words, topology, attached: driver, reached: None });
         }
         let mut candidates = self.candidates(claim, class);
         if let Some(kept) = candidates.iter().find(|volume| volume.claim.as_ref() == Some(&claim.key)) {
@@ -294,6 +324,7 @@ impl<'a> Binder<'a> {
                 words,
                 topology: kept.topology.clone(),
                 attached: kept.attached.clone(),
+                reached: claim.is_for_one_node().then(|| (claim.key.clone(), Reach::Node)),
             });
         }
         if class.provisioner.is_none() {
@@ -315,7 +346,8 @@ impl<'a> Binder<'a> {
             }
         }
         let attached = driver.or_else(|| candidates.first().and_then(|volume| volume.attached.clone()));
-        Ok(UsableVolume { words, topology: places(class, &candidates), attached })
+        let reached = reach(claim, class, &candidates).map(|reach| (claim.key.clone(), reach));
+        Ok(UsableVolume { words, topology: places(class, &candidates), attached, reached })
     }
 
     /// Returns the existing volumes that an unbound claim could be bound to, the smallest first.
@@ -352,6 +384,23 @@ fn suits(volume: &Volume, claim: &VolumeClaim, class: &str) -> bool {
     volume.class == class
         && claim.shape.access_modes.is_subset(&volume.shape.access_modes)
         && claim.selector.iter().all(|wanted| matches(wanted, &volume.labels))
+}
+
+/// Returns which places reach the volume that a claim gets with its first pod; `None` if all do, as far as is known.
+fn reach(claim: &VolumeClaim, class: &StorageClass, candidates: &[&Volume]) -> Option<Reach> {
+    let of_volumes = candidates.iter().flat_map(|volume| &volume.topology).flatten();
+    let of_class = class.allowed.iter().flatten();
+    let requirements = of_volumes.chain(of_class).flat_map(|term| &term.requirements);
+    let keys: BTreeSet<&str> = requirements.map(|requirement| requirement.key.as_str()).collect();
+    let is_zone = |key: &&str| *key == ZONE || repeats(key) == Some(ZONE);
+    let driver = class.provisioner.as_deref().unwrap_or_default();
+    if claim.is_for_one_node() || keys.contains(HOSTNAME) {
+        Some(Reach::Node)
+    } else if keys.iter().any(is_zone) || ZONAL_DRIVERS.contains(&driver) {
+        Some(Reach::Zone)
+    } else {
+        None
+    }
 }
 
 /// Returns the places where a claim can get a volume, which is an existing candidate or a new volume of the class.

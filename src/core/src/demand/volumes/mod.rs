@@ -3,6 +3,7 @@
 
 pub(crate) mod attach;
 pub(crate) mod bind;
+pub(crate) mod shared;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -10,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use crate::demand::volumes::attach::Attachable;
 use crate::demand::volumes::bind::{UsableVolume, VolumeWait};
+use crate::demand::volumes::shared::SharedVolumes;
 
 use crate::demand::planned_at;
 use crate::model::plan::UnplacedReason;
@@ -24,9 +26,12 @@ pub(crate) struct Volumes {
     pub places: BTreeMap<PodKey, Vec<(String, Vec<NodeSelectorTerm>)>>,
     /// The number of further volumes that nodes can attach.
     pub attachable: Attachable,
+    /// The claims because of which pods must be near others, in words. Pods with required affinity of their own are not among them.
+    pub shared: BTreeMap<PodKey, String>,
 }
 
-/// Resolves the volumes of every pending pod, and adds the places where they can be used to its spec.
+/// Resolves the volumes of every pending pod, and adds the places where they can be used to its spec. Pods that share the volume of
+/// a claim which is not bound get affinity to each other ([`shared`]).
 pub(crate) fn resolve(snapshot: &mut Cow<'_, Snapshot>) -> Volumes {
     let mut volumes = Volumes::default();
     let found = bind(snapshot, &mut volumes);
@@ -34,19 +39,30 @@ pub(crate) fn resolve(snapshot: &mut Cow<'_, Snapshot>) -> Volumes {
         return volumes;
     }
     let changed = snapshot.to_mut();
-    for (key, bound) in found {
-        let requests = volumes.attachable.requests(&bound);
+    let reached = found.iter().flat_map(|(pod, bound)| {
+        let reached = bound.iter().filter_map(|volume| volume.reached.as_ref());
+        reached.map(move |(claim, reach)| (pod, claim, *reach))
+    });
+    let sharing = SharedVolumes::of(reached);
+    for (key, bound) in &found {
+        let requests = volumes.attachable.requests(bound);
         let mut places = Vec::new();
         for volume in bound {
-            places.extend(volume.topology.into_iter().map(|terms| (volume.words.clone(), terms)));
+            places.extend(volume.topology.iter().map(|terms| (volume.words.clone(), terms.clone())));
         }
-        changed.pods.change(&key, |pod| {
+        let mut has_affinity = false;
+        changed.pods.change(key, |pod| {
             pod.spec.requests.add(&requests);
             pod.spec.volumes.extend(places.iter().map(|(_, terms)| terms.clone()));
             pod.spec.volumes.sort();
             pod.spec.volumes.dedup();
+            has_affinity = !pod.spec.affinity.is_empty();
+            sharing.apply(key, pod);
         });
-        volumes.places.insert(key, places);
+        if let Some(words) = sharing.words(key).filter(|_| !has_affinity) {
+            volumes.shared.insert(key.clone(), words);
+        }
+        volumes.places.insert(key.clone(), places);
     }
     volumes
 }

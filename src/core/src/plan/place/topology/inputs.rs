@@ -1,5 +1,6 @@
 //! The inputs for the choice of places, and the lessons from earlier attempts.
 
+use crate::demand::volumes::Volumes;
 use crate::model::plan::PlannedClaim;
 use crate::model::relaxed::PreferencePolicy;
 use crate::model::{ObjectKey, Operator, PlanOptions, Pod, PodKey, Requirement, Snapshot};
@@ -98,4 +99,6 @@ pub(crate) struct TopologyInputs<'s, 'a> {
     /// Whether preferences decide among the places that rules leave.
     pub policy: PreferencePolicy,
     pub lessons: &'s Lessons,
+    /// The volumes of the pods.
+    pub volumes: &'s Volumes,
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use poolwright_terms::labels::HOSTNAME;
 
+use crate::model::Pod;
 use crate::plan::place::topology::inputs::TopologyInputs;
 use crate::plan::place::topology::places::{NONE, Place, Places};
 use crate::plan::place::topology::relations::PodRelations;
@@ -18,7 +19,7 @@ const SHOWN: usize = 6;
 /// Returns the message for a pod with these relations that every possible place refuses.
 pub(crate) fn refused(
     inputs: &TopologyInputs<'_, '_>,
-    kind: &PodRelations,
+    (pod, kind): (&Pod, &PodRelations),
     places: &Places<'_>,
     tally: &Tally,
     refusals: &[(&Place, Refusal)],
@@ -30,9 +31,14 @@ pub(crate) fn refused(
     // The whole catalogue may be bought already where the user wrote no pool.
     let is_catalogue = inputs.supply.is_catalogue();
     let let_a_pool = |buy: &'static str| if is_catalogue { "" } else { buy };
+    // The rule may follow from a volume, and then nobody wrote it.
+    let (rule, change) = match inputs.volumes.shared.get(&pod.key) {
+        Some(claims) => (format!("they share {claims}"), "give each of them a volume of its own"),
+        None => ("required pod affinity".to_owned(), "change the rule"),
+    };
     match *first {
         Refusal::NoLabel(key) if relations.keys[key] == HOSTNAME => format!(
-            "must share a node with other pods (required pod affinity), but neither their node nor an available offering has room for all of them; free room on that node, {}or change the rule",
+            "must share a node with other pods ({rule}), but neither their node nor an available offering has room for all of them; free room on that node, {}or {change}",
             let_a_pool("let a pool buy larger nodes if none of them runs yet, ")
         ),
         Refusal::NoLabel(key) => format!(
@@ -79,7 +85,7 @@ pub(crate) fn refused(
                 )
             } else {
                 format!(
-                    "must be with other pods over {} (required pod affinity), but no offering that fits it is available where they are; {}change the rule",
+                    "must be with other pods over {} ({rule}), but no offering that fits it is available where they are; {}{change}",
                     over.join(" and "),
                     let_a_pool("let a pool buy there, or ")
                 )

@@ -564,7 +564,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
                 Some((place, self.tally.check(relations, kind, place).err()?))
             })
             .collect();
-        messages::refused(self.inputs, kind, &self.places, &self.tally, &refusals)
+        messages::refused(self.inputs, (pod, kind), &self.places, &self.tally, &refusals)
     }
 }
 
