@@ -71,18 +71,29 @@ fn of_class(class: &EC2NodeClass, catalogue: &Catalogue, to_tell: &mut Told) -> 
         ));
     }
     let zones: BTreeSet<&str> = status.subnets.iter().map(|subnet| subnet.zone.as_str()).collect();
+    let named = Vec::from_iter(zones.iter().copied()).join(", ");
     let in_zones = of_types.filtered(|_, offering| zones.is_empty() || is_in(&offering.id.zone, &zones));
     if in_zones.offerings().is_empty() {
-        let zones = Vec::from_iter(zones).join(", ");
         return Err(nothing(&format!(
-            "its subnets are in {zones}, where the catalogue has no offering; give a catalogue of that region"
+            "its subnets are in {named}, where the catalogue has no offering; give a catalogue of that region"
         )));
     }
     let images = &status.images;
-    let with_image = in_zones.filtered(|kind, _| images.is_empty() || image_for(images, kind).is_some());
+    let has_image = |kind: &InstanceType| images.is_empty() || image_for(images, kind).is_some();
+    let with_image = in_zones.filtered(|kind, _| has_image(kind));
     if with_image.offerings().is_empty() {
-        let cause = "its images fit no instance type of the catalogue; correct its amiSelectorTerms";
-        return Err(nothing(cause));
+        let elsewhere = of_types.filtered(|kind, _| has_image(kind));
+        let found: BTreeSet<&str> =
+            elsewhere.offerings().iter().map(|offering| offering.id.zone.as_str()).collect();
+        return Err(nothing(&if found.is_empty() {
+            "its images fit no instance type of the catalogue that its settings leave; correct its amiSelectorTerms".to_owned()
+        } else {
+            format!(
+                "the catalogue sells the instance types that its images fit in {}, but its subnets are in {named}; add subnets in one of \
+                 those zones, or correct its amiSelectorTerms",
+                Vec::from_iter(found).join(", ")
+            )
+        }));
     }
     Ok(with_addable(with_image, spec))
 }
@@ -383,6 +394,21 @@ mod tests {
                  give a catalogue of that region"
                 .to_owned())
         );
+    }
+
+    #[test]
+    fn images_whose_types_are_sold_only_outside_the_subnets_are_told_with_the_zones_of_both() {
+        let sold = |zone: &str, architecture: &str| {
+            let status = json!({"subnets": [{"id": "subnet-1", "zone": zone}],
+                "images": [{"id": "ami-1", "architecture": architecture}]});
+            sells(&class(&json!({}), &status), &builtin()).catalogue
+        };
+        let said = sold("us-east-1e", "arm64").expect_err("no arm64 type is sold there");
+        let both = "sells the instance types that its images fit in us-east-1a, ";
+        assert!(said.contains(both) && said.contains(", but its subnets are in us-east-1e; "), "{said}");
+        assert!(sold("us-east-1a", "arm64").is_ok(), "the advice helps");
+        let neither = sold("us-east-1a", "riscv64").expect_err("no type has the architecture");
+        assert!(neither.contains("its images fit no instance type of the catalogue"), "{neither}");
     }
 
     #[test]

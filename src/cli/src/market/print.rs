@@ -7,7 +7,7 @@ use poolwright_catalog::UsdPerHour;
 
 use super::gpus::{self, Gpus};
 use super::prices::{self, Prices};
-use crate::print::{TableLayout, count, plain, text};
+use crate::print::{TableLayout, count, counted, plain, text};
 
 /// The index of the column with the interruption rates.
 const RATE: usize = 6;
@@ -62,7 +62,7 @@ pub fn gpus(list: &Gpus, layout: TableLayout, out: &mut impl Write) -> io::Resul
     } else {
         "CPU and memory are what a node offers to pods; catalogues do not list EFA and NVMe."
     };
-    writeln!(out, "{}", layout.fit(&format!("{} types. {what}", count(list.types.len())), 0))?;
+    writeln!(out, "{}", layout.fit(&format!("{}. {what}", counted(list.types.len(), "type")), 0))?;
     origin(&list.source, list.as_of.as_deref(), layout, out)?;
     notes(&list.notes, layout, out)
 }
@@ -134,8 +134,8 @@ pub fn prices(list: &Prices, layout: TableLayout, out: &mut impl Write) -> io::R
         };
         writeln!(
             out,
-            "{} offerings{shown}; {} without a known price.",
-            count(list.total),
+            "{}{shown}; {} without a known price.",
+            counted(list.total, "offering"),
             count(list.unknown)
         )?;
     }

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, InstanceType, Offering, ResourceName};
 use poolwright_controller::clock::SystemClock;
 use poolwright_core::plan::{Plan, PlanOptions};
-use poolwright_core::{Pod, PodKey, Pool, PoolName, Snapshot, rules};
-use poolwright_terms::{CapacityType, NodeClassRef, Reason};
+use poolwright_core::{Operator, Pod, PodKey, PodSpec, Pool, PoolName, Requirement, Snapshot, rules};
+use poolwright_terms::{CapacityType, NodeClassRef, Reason, domains, labels};
 
 use super::{Input, Offers, plan_with_room, pool};
 use crate::catalogue::default_provider;
@@ -142,10 +142,73 @@ impl Uncut {
 /// plan with other flags.
 pub fn tell(plan: &mut Plan, input: &Input, now: Timestamp, options: &PlanOptions, limit: Option<Duration>) {
     tell_of_pools(plan, input);
-    let snapshot = &input.snapshot;
+    tell_of_pods(plan, input, &input.snapshot, &AS_THEY_ARE, (now, options, limit));
+    // A pod that selects by a label of another program needs another label and another flag.
+    let mut translated = input.snapshot.clone();
+    let mut others = BTreeSet::new();
+    for left in &plan.unplaced {
+        let Some(spec) = input.snapshot.pods.get(&left.pod).and_then(|pod| in_our_labels(&pod.spec)) else {
+            continue;
+        };
+        translated.pods.change(&left.pod, |pod| pod.spec = spec);
+        others.insert(left.pod.clone());
+    }
+    if !others.is_empty() {
+        let words = Words { only: Some(&others), ..WITH_OUR_LABEL };
+        tell_of_pods(plan, input, &translated, &words, (now, options, limit));
+    }
+}
+
+/// The pods that are told of flags, and the sentence about the flags.
+struct Words<'s> {
+    /// Other pods are not asked; `None` asks all.
+    only: Option<&'s BTreeSet<PodKey>>,
+    use_of_offerings: &'static str,
+    result: &'static str,
+}
+
+const AS_THEY_ARE: Words<'static> =
+    Words { only: None, use_of_offerings: "hold it", result: "it gets a node" };
+const WITH_OUR_LABEL: Words<'static> = Words {
+    only: None,
+    use_of_offerings: "would hold it with the label of Poolwright",
+    result: "and that label it gets a node",
+};
+
+/// Returns the pod's rules with Poolwright's label for the capacity type in place of labels of other programs; `None` if it has none
+/// of them. The reason of the pod without a node advises the same label.
+fn in_our_labels(spec: &PodSpec) -> Option<PodSpec> {
+    let mut ours = spec.clone();
+    for (key, value) in &spec.node_selector {
+        if let Some(kind) = domains::capacity_type(key, value) {
+            ours.node_selector.remove(key);
+            ours.node_selector.insert(labels::CAPACITY_TYPE.to_owned(), kind.to_string());
+        }
+    }
+    let terms = ours.node_affinity.iter_mut().flatten();
+    for wanted in terms.flat_map(|term| &mut term.requirements) {
+        let Operator::In(theirs) = &wanted.operator else { continue };
+        let kinds = theirs.iter().filter_map(|value| domains::capacity_type(&wanted.key, value));
+        let kinds: BTreeSet<String> = kinds.map(|kind| kind.to_string()).collect();
+        if !kinds.is_empty() {
+            *wanted = Requirement { key: labels::CAPACITY_TYPE.to_owned(), operator: Operator::In(kinds) };
+        }
+    }
+    (ours != *spec).then_some(ours)
+}
+
+/// Adds which flags leave out the offerings that would hold pods of a snapshot.
+fn tell_of_pods(
+    plan: &mut Plan,
+    input: &Input,
+    snapshot: &Snapshot,
+    words: &Words<'_>,
+    (now, options, limit): (Timestamp, &PlanOptions, Option<Duration>),
+) {
     let mut asked: BTreeMap<String, &Pod> = BTreeMap::new();
     let mut seen: BTreeSet<&str> = BTreeSet::new();
-    for left in &plan.unplaced {
+    let is_asked = |key: &PodKey| words.only.is_none_or(|only| only.contains(key));
+    for left in plan.unplaced.iter().filter(|left| is_asked(&left.pod)) {
         if seen.len() == MESSAGES {
             break;
         }
@@ -179,9 +242,9 @@ pub fn tell(plan: &mut Plan, input: &Input, now: Timestamp, options: &PlanOption
         }
         let still: BTreeSet<&PodKey> = tried.unplaced.iter().map(|left| &left.pod).collect();
         for left in &mut plan.unplaced {
-            if open.contains_key(&left.message) && !still.contains(&left.pod) {
+            if is_asked(&left.pod) && open.contains_key(&left.message) && !still.contains(&left.pod) {
                 asked.remove(&left.message);
-                left.message = change.before(&left.message, "hold it", "it gets a node");
+                left.message = change.before(&left.message, words.use_of_offerings, words.result);
             }
         }
     }

@@ -6,7 +6,7 @@ use poolwright_report::solved::{Figures, Solved};
 use poolwright_solver::{Proof, Stopped};
 
 use super::TableLayout;
-use super::table::{count, indent, money, percent, plain, pods, text};
+use super::table::{count, counted, indent, money, percent, plain, pods, text};
 
 /// The most classes that are named among the pods left out.
 const CLASSES_SHOWN: usize = 15;
@@ -86,7 +86,7 @@ fn table(figures: &Figures, layout: TableLayout) -> String {
         .to_owned(),
     );
     if figures.removed > 0 {
-        add("Nodes to remove", format!("{} in {} steps", count(figures.removed), count(figures.steps)));
+        add("Nodes to remove", format!("{} in {}", count(figures.removed), counted(figures.steps, "step")));
     }
     add(
         "Time",

@@ -252,7 +252,7 @@ fn figures(plan: &Document, layout: TableLayout) -> String {
     }
     add("Time", format!("{:.2} s, first plan after {:.2} s", plan.elapsed_seconds, plan.first_plan_seconds));
     let catalogue = &plan.catalogue;
-    let mut chosen_from = vec![catalogue.source.clone(), format!("{} offerings", count(catalogue.offerings))];
+    let mut chosen_from = vec![catalogue.source.clone(), counted(catalogue.offerings, "offering")];
     chosen_from.push(match &catalogue.as_of {
         Some(day) => format!("oldest price of {day}"),
         None => "prices undated".to_owned(),
@@ -355,7 +355,12 @@ pub(crate) fn text(mut table: Table) -> String {
 }
 
 pub(super) fn pods(number: usize) -> String {
-    format!("{} pod{}", count(number), if number == 1 { "" } else { "s" })
+    counted(number, "pod")
+}
+
+/// Formats a count with its noun: `1 type`, `12,345 types`.
+pub(crate) fn counted(number: usize, one: &str) -> String {
+    format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// Formats a number: `12,345`.

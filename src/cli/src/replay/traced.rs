@@ -114,7 +114,12 @@ fn stretch(
     }
     if !services.is_empty() {
         notes.push(format!(
-            "{kept_running} pods are services of class {}: they run until they are scaled to zero, and a moved one loses no work",
+            "{} of class {}: services run until they are scaled to zero, and a moved one loses no work",
+            if kept_running == 1 {
+                "1 pod is a service".to_owned()
+            } else {
+                format!("{kept_running} pods are services")
+            },
             services.join(", ")
         ));
     }

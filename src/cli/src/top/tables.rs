@@ -73,6 +73,7 @@ fn limits(row: &PoolRow) -> String {
         "usdPerHour" => {
             amount.parse::<UsdPerHour>().map_or_else(|_| format!("${amount}/h"), |usd| format!("{usd:#}"))
         }
+        "nodes" if amount == "1" => "1 node".to_owned(),
         "nodes" => format!("{amount} nodes"),
         _ => format!("{amount} {key}"),
     };

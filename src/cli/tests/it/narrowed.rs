@@ -30,6 +30,26 @@ fn a_capacity_type_that_no_flag_allows_is_named_with_the_flag_that_allows_it() {
 }
 
 #[test]
+fn the_capacity_type_of_another_program_is_named_with_the_label_and_the_flag_at_once() {
+    let of = |key: &str, value: &str| {
+        pod(&format!("{{nodeSelector: {{{key}: {value}}}, containers: [{{name: a}}]}}"))
+    };
+    for (key, value) in [("karpenter.sh/capacity-type", "spot"), ("cloud.google.com/gke-spot", "'true'")] {
+        let said = message(&["--provider", "gcp"], &of(key, value));
+        let start = "the default of --capacity-type (on-demand) leaves out offerings that would hold it with the label of Poolwright; with --spot \
+                     and that label it gets a node. With the flags as they are: wants label ";
+        assert!(said.starts_with(start), "{said}");
+        let label = "select by `poolwright.dev/capacity-type=spot` instead; this plan may buy only on-demand";
+        assert!(said.contains(label), "{said}");
+    }
+    let followed = of("poolwright.dev/capacity-type", "spot");
+    let bought = plan(&["-f", "-", "--provider", "gcp", "--spot"], &followed);
+    assert_eq!(bought["pods"]["placed"], 1, "the advice helps");
+    let on_demand = message(&["--provider", "gcp"], &of("karpenter.sh/capacity-type", "on-demand"));
+    assert!(!on_demand.contains("--spot"), "no flag leaves it out: {on_demand}");
+}
+
+#[test]
 fn a_provider_that_lacks_what_a_pod_needs_is_named_with_one_that_has_it() {
     let a10g = pod(
         "{nodeSelector: {poolwright.dev/gpu-model: a10g}, containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}}}]}",

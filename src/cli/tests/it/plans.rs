@@ -573,3 +573,12 @@ fn a_floor_of_on_demand_nodes_counts_instead_of_that_of_the_pools() {
         assert!(notes.contains(&note), "{notes}");
     }
 }
+
+#[test]
+fn one_pod_whose_place_other_pods_decide_is_counted_as_one() {
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: q, labels: {app: q}}, spec: {containers: [{name: c}], affinity: {podAntiAffinity: \
+               {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: topology.kubernetes.io/zone, labelSelector: {matchLabels: {app: \
+               q}}}]}}}}";
+    let notes = plan(&["-f", "-"], pod)["notes"].to_string();
+    assert!(notes.contains("decided the places of 1 pod (zones"), "{notes}");
+}

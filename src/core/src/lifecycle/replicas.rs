@@ -9,6 +9,7 @@ use crate::action::EventType;
 use crate::demand::is_replica;
 use crate::lifecycle::context::LifecycleContext;
 use crate::model::{Claim, Pool};
+use crate::rules::format;
 
 /// Deletes surplus claims: first claims whose nodes are not open yet, then claims with the fewest pods, then the newest claims.
 /// Their nodes are drained like the node of every deleted claim.
@@ -42,8 +43,9 @@ fn surplus(context: &mut LifecycleContext<'_>, pool: &Pool) {
     let surplus = (there.len() + kept).saturating_sub(wanted);
     for claim in there.into_iter().take(surplus) {
         let message = format!(
-            "pool `{}` has more nodes than its {wanted} replicas, so this one is terminated",
-            pool.name
+            "pool `{}` has more nodes than its {}, so this one is terminated",
+            pool.name,
+            format::count(wanted, "replica")
         );
         context.record_event(&claim.name, EventType::Normal, Reason::ScaledDown, message);
         context.delete(claim, false);

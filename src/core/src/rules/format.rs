@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{ResourceList, ResourceName};
+use poolwright_terms::Taint;
 
 /// The prefix of the volume resources of CSI drivers, as older kubelets named them.
 pub(crate) const ATTACHABLE: &str = "attachable-volumes-csi-";
@@ -101,6 +102,16 @@ pub(crate) fn requests(list: &ResourceList, origin: impl Fn(&ResourceName) -> St
 /// Formats a count with its noun: `1 pod`, `2 pods`.
 pub(crate) fn count(count: usize, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+}
+
+/// Names taints: ``taint `a:NoSchedule` ``, ``taints `a:NoSchedule`, `b:NoExecute` ``.
+pub(crate) fn taints(all: &[&Taint]) -> String {
+    format!("{} {}", if all.len() == 1 { "taint" } else { "taints" }, quoted(all))
+}
+
+/// Lists taints: `` `a:NoSchedule`, `b:NoExecute` ``.
+pub(crate) fn quoted(taints: &[&Taint]) -> String {
+    taints.iter().map(|taint| format!("`{taint}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// Lists names for a message: `a, b, c and 4 more`.

@@ -46,6 +46,6 @@ pub use crate::rules::resources::check as check_resources;
 pub use crate::rules::selector::check as check_selector;
 pub use crate::rules::spread::constraint::{counts, is_host};
 pub use crate::rules::taints::{
-    check as check_taints, check_daemonset as check_daemonset_taints, is_of_agent, tolerates,
+    check as check_taints, check_daemonset as check_daemonset_taints, is_of_agent, tolerates, untolerated,
 };
 pub use crate::rules::volumes::check as check_volumes;

@@ -23,9 +23,15 @@ const TOLERATED_BY_DAEMONSETS: [&str; 7] = [
 
 /// Checks whether every `NoSchedule` and `NoExecute` taint is tolerated. `PreferNoSchedule` taints do not matter here.
 pub fn check(tolerations: &[Toleration], taints: &[Taint]) -> Result<(), Rejection> {
-    let blocks =
-        |taint: &&Taint| taint.effect != TaintEffect::PreferNoSchedule && !tolerated(tolerations, taint);
-    taints.iter().find(blocks).map_or(Ok(()), |taint| Err(Rejection::Taint(taint.clone())))
+    let mut blocking = untolerated(tolerations, taints);
+    blocking.next().map_or(Ok(()), |taint| Err(Rejection::Taint(taint.clone())))
+}
+
+/// Returns the `NoSchedule` and `NoExecute` taints that are not tolerated.
+pub fn untolerated<'t>(tolerations: &[Toleration], taints: &'t [Taint]) -> impl Iterator<Item = &'t Taint> {
+    taints
+        .iter()
+        .filter(move |taint| taint.effect != TaintEffect::PreferNoSchedule && !tolerated(tolerations, taint))
 }
 
 /// Does the same check for a pod of a DaemonSet.

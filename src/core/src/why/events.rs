@@ -7,6 +7,7 @@ use poolwright_terms::{ConditionStatus, ConditionType, NodeClassRef, Reason};
 use crate::action::{Action, ConditionUpdate, Event, EventType, Subject};
 use crate::model::plan::{DeferredPods, Plan, PoolFindings};
 use crate::model::{PodKey, Snapshot};
+use crate::rules::format;
 
 /// Returns the events on pods and the conditions of pools that follow from a plan. The same plan gives the same events, and the
 /// event queue leaves out repetitions.
@@ -109,7 +110,7 @@ pub fn conditions(findings: &PoolFindings) -> Vec<ConditionUpdate> {
     };
     let shared = findings.shares_gpus.clone().map(|message| (Reason::GpusShared, message));
     let problem = findings.invalid.as_ref().or(findings.node_class.as_ref()).cloned().or(shared);
-    let offered = format!("{} offerings may be bought now", findings.offerings);
+    let offered = format!("{} may be bought now", format::count(findings.offerings, "offering"));
     // The pool can still buy nodes for pods.
     let (reason, message) = match &findings.buffer_unmet {
         Some(unmet) => (Reason::BufferUnmet, format!("{offered}; {unmet}")),

@@ -25,7 +25,7 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
     }
     lines.push(match (problem, findings) {
         (Some((reason, message)), _) => format!("It buys nothing ({reason}): {message}."),
-        (None, Some(found)) => format!("It may buy {} offerings now.", found.offerings),
+        (None, Some(found)) => format!("It may buy {} now.", format::count(found.offerings, "offering")),
         (None, None) => "Nothing was planned with it.".to_owned(),
     });
     for (key, least) in &pool.min_values {

@@ -7,17 +7,19 @@ use std::rc::Rc;
 
 use jiff::Timestamp;
 use poolwright_catalog::{OfferingId, ResourceList, ResourceName, UsdPerHour};
+use poolwright_terms::Taint;
 use poolwright_terms::labels::DECIDED_BY_OFFERING;
 
 use crate::demand::{profiles, volumes};
 use crate::model::PlanOptions;
 use crate::model::{NodeSelectorTerm, Operator, PodKey, PodSpec, PoolName, Requirement, Sharing, Snapshot};
 use crate::plan::place::spread_hosts;
-use crate::plan::unplaced::labels::{label_change, ours_instead};
+use crate::plan::unplaced::label_hint::is_near;
+use crate::plan::unplaced::labels::label_change;
 use crate::rules;
 use crate::rules::Rejection;
 use crate::rules::colocation::Colocation;
-use crate::rules::format::{list, quantity};
+use crate::rules::format::{list, quantity, quoted, taints};
 use crate::rules::gpus::{self, GpuForm, GpuNeed};
 use crate::rules::labels::Labels;
 use crate::supply::daemonsets::DaemonSets;
@@ -100,8 +102,9 @@ struct Miss {
 
 /// The offering that comes closest so far.
 struct Nearest {
-    /// The fewest things, then the latest stage, the smallest shortage, and the first offering.
-    rank: (usize, Reverse<usize>, u16, OfferingId),
+    /// The fewest things, then the latest stage, the most labels of which a value is only written in another way, the smallest
+    /// shortage, and the first offering.
+    rank: (usize, Reverse<usize>, Reverse<usize>, u16, OfferingId),
     /// Index into [`Supply::pools`](crate::supply::offerings::Supply::pools).
     pool: usize,
     /// Index into [`PodRulings::offerings`].
@@ -142,7 +145,10 @@ impl Judge<'_, '_> {
                 };
                 if !misses.is_empty() {
                     let shortage = shortage(&requests, &supply.capacities[offer.capacity]);
-                    let rank = (misses.len() + 2 * foreign, Reverse(stage), shortage, offering.clone());
+                    let labels = supply.labels(at, offer.offering);
+                    let near = misses.iter().filter(|miss| is_near_miss(miss, &labels)).count();
+                    let (things, stage) = (misses.len() + 2 * foreign, Reverse(stage));
+                    let rank = (things, stage, Reverse(near), shortage, offering.clone());
                     if nearest.as_ref().is_none_or(|nearest| rank < nearest.rank) {
                         nearest = Some(Nearest { rank, pool: at, index: offerings.len(), misses });
                     }
@@ -175,9 +181,10 @@ impl Judge<'_, '_> {
             stage = stage.min(of);
             all.push(Miss { words, change });
         };
-        if let Err(rejection) = rules::check_taints(&self.spec.tolerations, &pool.taints) {
-            let words = format!("{}{}", short(&rejection), pool.in_words().of());
-            add(0, words, change(&rejection));
+        let untolerated: Vec<&Taint> = rules::untolerated(&self.spec.tolerations, &pool.taints).collect();
+        if !untolerated.is_empty() {
+            let words = format!("{}{}", taints(&untolerated), pool.in_words().of());
+            add(0, words, Change::Words(toleration(&untolerated)));
         }
         let broken = label_misses(self.spec, &labels);
         if broken.is_empty()
@@ -259,11 +266,7 @@ impl Judge<'_, '_> {
                 Change::Label(wanted)
                     if widen.is_none() || !DECIDED_BY_OFFERING.contains(&wanted.key.as_str()) =>
                 {
-                    let instead = ours_instead(&wanted, at, self.wider.supply);
-                    others.push(instead.map_or_else(
-                        || label_change(&wanted.key, pool),
-                        |(ours, note)| format!("select by {ours} instead of `{}`{note}", wanted.key),
-                    ));
+                    others.push(label_change(&wanted, at, self.wider.supply));
                 }
                 Change::Label(_) => widens = true,
             }
@@ -298,6 +301,33 @@ fn label_misses(spec: &PodSpec, labels: &impl Labels) -> Vec<Miss> {
     selected.chain(least.into_iter().flatten()).collect()
 }
 
+/// Returns whether the offering has the wanted value of a label, written in another way.
+fn is_near_miss(miss: &Miss, labels: &impl Labels) -> bool {
+    let Change::Label(Requirement { key, operator: Operator::In(values) }) = &miss.change else {
+        return false;
+    };
+    labels.label(key).is_some_and(|has| values.iter().any(|value| is_near(value, has)))
+}
+
+/// Returns the change that lets a pod onto nodes with these taints.
+fn toleration(taints: &[&Taint]) -> String {
+    let (of_agents, lasting): (Vec<&Taint>, Vec<&Taint>) =
+        taints.iter().copied().partition(|taint| rules::is_of_agent(taint));
+    let tolerate = match lasting.as_slice() {
+        [] => None,
+        [taint] => Some(format!("add a toleration of `{taint}`")),
+        several => Some(format!("add tolerations of {}", quoted(several))),
+    };
+    let list = (!of_agents.is_empty()).then(|| {
+        let because = if of_agents.len() == 1 { "an agent removes it" } else { "agents remove them" };
+        format!(
+            "list {} under startupTaints of the pool instead of taints, because {because}",
+            quoted(&of_agents)
+        )
+    });
+    tolerate.into_iter().chain(list).collect::<Vec<_>>().join("; and ")
+}
+
 /// Returns the requirement of an entry of a node selector.
 fn selected_as(key: &str, value: &str) -> Requirement {
     Requirement { key: key.to_owned(), operator: Operator::In([value.to_owned()].into()) }
@@ -317,12 +347,6 @@ fn shortage(requests: &ResourceList, room: &ResourceList) -> u16 {
 /// Returns the change by the user that would make the rule pass.
 fn change(rejection: &Rejection) -> Change {
     Change::Words(match rejection {
-        Rejection::Taint(taint) if rules::is_of_agent(taint) => {
-            format!(
-                "list `{taint}` under startupTaints of the pool instead of taints, because an agent removes it"
-            )
-        }
-        Rejection::Taint(taint) => format!("add a toleration of `{taint}`"),
         Rejection::Selector { key, wanted, .. } => return Change::Label(selected_as(key, wanted)),
         Rejection::Affinity { requirement: Some(wanted), .. } => return Change::Label(wanted.clone()),
         Rejection::Affinity { requirement: None, .. } => "remove the required nodeAffinity".to_owned(),
@@ -336,7 +360,6 @@ fn change(rejection: &Rejection) -> Change {
 /// Returns a rejection without details of the offering, so that equal rejections can be counted.
 fn short(rejection: &Rejection) -> String {
     match rejection {
-        Rejection::Taint(taint) => format!("taint `{taint}`"),
         Rejection::Selector { key, wanted, .. } => format!("not `{key}={wanted}`"),
         Rejection::Affinity { requirement: Some(requirement), .. } => format!("not `{requirement}`"),
         Rejection::Enforced { requirement: Some(requirement), source, .. } => {

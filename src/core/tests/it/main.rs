@@ -20,6 +20,7 @@ mod index;
 mod initialize;
 mod interruption;
 mod kit;
+mod label_advice;
 mod launch;
 mod layers;
 mod limits;

@@ -249,6 +249,17 @@ fn a_key_that_no_offering_has_is_named() {
 }
 
 #[test]
+fn a_key_that_a_cloud_or_the_offering_decides_is_not_advised_for_a_template() {
+    for key in ["topology.k8s.aws/network-node-layer-1", "poolwright.dev/gpu-model"] {
+        let mut pod = app("p", "web");
+        pod.spec.spreads = vec![spread(key, 1, "web")];
+        let said = message(&planned(&there([pod])), "p");
+        assert!(said.contains(key) && !said.contains("template"), "{said}");
+        assert!(said.ends_with("change the rule"), "{said}");
+    }
+}
+
+#[test]
 fn spread_and_affinity_and_anti_affinity_hold_together() {
     let pods = (0..9).map(|at| {
         let mut pod = spreading(app(&format!("w{at}"), "web"), 1);

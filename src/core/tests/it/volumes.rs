@@ -127,6 +127,39 @@ fn a_pod_goes_to_the_zone_of_its_volume_although_another_is_cheaper() {
 }
 
 #[test]
+fn a_storage_class_that_leaves_a_spread_too_few_zones_is_named() {
+    let spread = TopologySpreadConstraint {
+        topology_key: ZONE.into(),
+        max_skew: 1,
+        min_domains: Some(3),
+        selector: Some(vec![is_in("app", &["db"])]),
+        ..TopologySpreadConstraint::default()
+    };
+    let pods = ["p1", "p2", "p3"].map(|name| {
+        let mut pod = wants(name, &format!("data-{name}"));
+        pod.labels.insert("app".into(), "db".into());
+        pod.spec.spreads = vec![spread.clone()];
+        pod
+    });
+    let left = |allowed: Option<Vec<NodeSelectorTerm>>| {
+        let claims = ["p1", "p2", "p3"].map(|name| claim(&format!("data-{name}"), "zoned"));
+        let snapshot = with(with(shop(), pods.clone()), claims);
+        let plan = planned(&with(snapshot, [StorageClass { allowed, ..class("zoned") }]));
+        assert_eq!(plan.unplaced.len(), 1, "{plan:?}");
+        plan.unplaced[0].message.clone()
+    };
+    let zoned = left(Some(only(EBS_ZONE, &["a", "b"])));
+    assert!(
+        zoned.contains("a, b cannot take one more; PersistentVolumeClaim `data-p")
+            && zoned.contains("` (StorageClass `zoned`) is usable only there; while fewer than 3 domains"),
+        "{zoned}"
+    );
+    assert!(!zoned.contains("let a pool buy in more domains"), "the volume could not be made there: {zoned}");
+    let free = left(None);
+    assert!(!free.contains("StorageClass") && free.contains("let a pool buy in more domains"), "{free}");
+}
+
+#[test]
 fn pods_with_volumes_of_one_zone_share_a_node_and_those_of_others_do_not() {
     let pods = ["p1", "p2", "p3"].map(|name| wants(name, &format!("data-{name}")));
     let snapshot = with(with(shop(), pods), ["p1", "p2", "p3"].map(|p| bound_to(&format!("data-{p}"), p)));

@@ -123,14 +123,15 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
     }
     if plan.pinned_pods > 0 {
         notes.push(format!(
-            "rules about other pods decided the places of {} pods (zones, nodes to share) first; the lower bound holds with these",
-            plan.pinned_pods
+            "rules about other pods decided the places of {} (zones, nodes to share) first; the lower bound holds with these",
+            pods(plan.pinned_pods)
         ));
     }
     if plan.steered_pods > 0 {
         notes.push(format!(
-            "preferences of {} pods influenced the choice of their nodes; the lower bound holds with these",
-            plan.steered_pods
+            "preferences of {} influenced the choice of {}; the lower bound holds with these",
+            pods(plan.steered_pods),
+            if plan.steered_pods == 1 { "its node" } else { "their nodes" }
         ));
     }
     notes.extend(choices(&plan));
@@ -245,6 +246,11 @@ fn arm(plan: &Plan, snapshot: &Snapshot) -> Option<String> {
             have(count)
         )
     })
+}
+
+/// Formats a number of pods: `1 pod`, `2 pods`.
+fn pods(count: usize) -> String {
+    if count == 1 { "1 pod".to_owned() } else { format!("{count} pods") }
 }
 
 /// Returns the subject of a sentence about new nodes: `1 node has`, `2 nodes have`.

@@ -1,10 +1,12 @@
 //! Static pools: whether more of their nodes would help pods that no other pool buys nodes for.
 
+use poolwright_terms::Taint;
+
 use crate::model::Pool;
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::inputs::UnplacedInputs;
 use crate::rules::format::{self, ATTACHABLE};
-use crate::rules::{self, NewNodeLabels, Rejection};
+use crate::rules::{self, NewNodeLabels};
 use crate::supply::offerings::{as_measured, meeting};
 
 /// Returns the message for pods that only static pools could hold; `None` if there is no such pool.
@@ -31,8 +33,9 @@ pub(crate) fn fixed(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>) -> Op
 /// Says what keeps the pods off the next node of a static pool, which is its cheapest; `None` if it would hold them.
 fn lack(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, pool: &Pool) -> Option<String> {
     let snapshot = inputs.snapshot;
-    if let Err(Rejection::Taint(taint)) = rules::check_taints(&class.spec.tolerations, &pool.taints) {
-        return Some(format!("the pod does not tolerate their taint `{taint}`"));
+    let untolerated: Vec<&Taint> = rules::untolerated(&class.spec.tolerations, &pool.taints).collect();
+    if !untolerated.is_empty() {
+        return Some(format!("the pod does not tolerate their {}", format::taints(&untolerated)));
     }
     let Some(Ok(catalogue)) = snapshot.catalogues.get(&pool.node_class) else { return None };
     let labels = snapshot.plan_cache.labels(catalogue);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::{domains, labels};
 
-use crate::model::PoolInWords;
+use crate::model::{Operator, PoolInWords, Requirement};
 use crate::rules;
 
 /// Returns whether the values of Poolwright's label differ from those of the label that it replaces.
@@ -37,8 +37,52 @@ pub(super) fn same_value<'v>(theirs: &str, ours: &'v BTreeSet<String>) -> Option
     meant.max_by_key(|value| value.len()).map(String::as_str)
 }
 
+/// Returns a wanted value of a label, and the known value that differs from it only in case or punctuation: `H100` and `h100`.
+pub(super) fn near_value<'w, 'k>(
+    wanted: &'w Requirement,
+    known: &'k BTreeSet<String>,
+) -> Option<(&'w str, &'k str)> {
+    let Operator::In(values) = &wanted.operator else { return None };
+    values.iter().find_map(|value| {
+        let near = known.iter().find(|known| is_near(value, known))?;
+        Some((value.as_str(), near.as_str()))
+    })
+}
+
+/// Returns whether two values differ at most in case and punctuation.
+pub(crate) fn is_near(one: &str, other: &str) -> bool {
+    letters(one).eq(letters(other)) && letters(one).next().is_some()
+}
+
+fn letters(value: &str) -> impl Iterator<Item = char> {
+    value.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase())
+}
+
+/// Returns Poolwright's label with the meaning of a wanted one.
+pub(super) fn ours_of(wanted: &Requirement) -> Option<&'static str> {
+    let names_gpus = match &wanted.operator {
+        Operator::In(values) => {
+            !values.is_empty() && values.iter().all(|value| domains::names_gpu_model(&wanted.key, value))
+        }
+        _ => false,
+    };
+    domains::counterpart(&wanted.key).or_else(|| names_gpus.then_some(labels::GPU_MODEL))
+}
+
+/// Says who decides about a label that has the meaning of one of Poolwright's.
+pub(super) fn decided_by(key: &str) -> &'static str {
+    if domains::is_set_by_others(key) {
+        "another program sets it, on its own nodes"
+    } else {
+        "the instance type decides the GPU model"
+    }
+}
+
 /// The change for a label of the user's own: the template of the pool gets it.
 pub(super) const ADD_IT: &str = "add it";
+
+/// Why no node has the label of the control plane.
+pub(super) const NO_CONTROL_PLANE: &str = "Poolwright buys no control-plane nodes";
 
 /// Returns a change that helps with a label that no node of a pool would have, whatever the pool buys.
 pub(super) fn hint(key: &str, pool: PoolInWords<'_>) -> String {
@@ -51,9 +95,12 @@ pub(super) fn hint(key: &str, pool: PoolInWords<'_>) -> String {
             if pool.is_catalogue() { "write a NodePool of that name" } else { "name a NodePool that exists" };
         return which.to_owned();
     }
+    if domains::is_control_plane(key) {
+        return NO_CONTROL_PLANE.to_owned();
+    }
     // Such a label on a pool's template would claim what another program decides.
-    if domains::counterpart(key).is_some() || domains::is_karpenters(key) || domains::is_foreign(key) {
-        return "another autoscaler or a cloud sets it, and plans do not know its value; select by the labels of docs/nodepool.md instead"
+    if domains::is_set_by_others(key) {
+        return "another program or a cloud sets it, and plans do not know its value; select by the labels of docs/nodepool.md instead"
             .to_owned();
     }
     ADD_IT.to_owned()
@@ -85,9 +132,26 @@ mod tests {
     }
 
     #[test]
+    fn a_value_with_another_case_or_dash_is_near_and_another_value_is_not() {
+        for (one, other) in [("H100", "h100"), ("on_demand", "on-demand"), ("P5.48xlarge", "p5.48xlarge")] {
+            assert!(is_near(one, other), "{one} {other}");
+        }
+        for (one, other) in [("h100", "h200"), ("a100", "a100-80gb"), ("", ""), ("-", "")] {
+            assert!(!is_near(one, other), "{one} {other}");
+        }
+    }
+
+    #[test]
     fn labels_that_a_cloud_or_the_planner_decides_are_never_advised_for_a_template() {
         assert!(is_of_template("team"));
-        for key in ["topology.k8s.aws/zone-id", labels::ZONE, NODEPOOL_LABEL, labels::HOSTNAME] {
+        for key in [
+            "topology.k8s.aws/zone-id",
+            "nvidia.com/mig.strategy",
+            "node-role.kubernetes.io/control-plane",
+            labels::ZONE,
+            NODEPOOL_LABEL,
+            labels::HOSTNAME,
+        ] {
             assert!(!is_of_template(key), "{key}");
         }
     }

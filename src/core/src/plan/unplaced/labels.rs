@@ -1,15 +1,18 @@
 //! Requirements of unplaced pods on labels: the one that no offering of a pool meets, and a change that helps.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::ResourceName;
 use poolwright_terms::keys::NODEPOOL_LABEL;
-use poolwright_terms::{domains, labels};
+use poolwright_terms::{CapacityType, domains, labels};
 
 use crate::model::{Operator, PodSpec, PoolInWords, Requirement};
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::inputs::{UnplacedInputs, list};
-use crate::plan::unplaced::label_hint::{ADD_IT, hint, same_value, translator, value_of, values_differ};
+use crate::plan::unplaced::label_hint::{
+    ADD_IT, NO_CONTROL_PLANE, decided_by, hint, is_of_template, near_value, ours_of, same_value, translator,
+    value_of, values_differ,
+};
 use crate::rules::labels::Labels;
 use crate::rules::{self, Rejection};
 use crate::supply::offerings::{PoolOffering, Supply};
@@ -36,10 +39,17 @@ pub(crate) fn enforced_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> O
             "the scheduler's addedAffinity ({source}) matches no node at all; correct it there"
         ));
     };
-    let advice = if named.is_catalogue() {
-        "write a NodePool whose spec.template.metadata.labels has the label, if its nodes will have it"
-    } else {
-        "widen the pool's requirements, or add the label to spec.template.metadata.labels if its nodes will have it"
+    let advice = match (is_of_template(&wanted.key), named.is_catalogue()) {
+        (true, true) => {
+            "write a NodePool whose spec.template.metadata.labels has the label, if its nodes will have it"
+        }
+        (true, false) => {
+            "widen the pool's requirements, or add the label to spec.template.metadata.labels if its nodes will have it"
+        }
+        (false, false) if labels::DECIDED_BY_OFFERING.contains(&wanted.key.as_str()) => {
+            "widen the pool's requirements, or correct it there"
+        }
+        (false, _) => "correct it there",
     };
     Some(format!(
         "the scheduler's addedAffinity ({source}) allows only nodes with `{wanted}`, but no offering of {named} that it may use has that; {advice}"
@@ -143,7 +153,8 @@ pub(crate) fn labels_miss(
         format!("; widen the pool's requirements so that it may buy {kind}")
     });
     let Some(want) = first_unmet(first, at, supply) else {
-        return (format!("{}{widen}", none_has(named, first)), wider.is_some());
+        let helps = |dropped: &[usize]| is_met_without(class, first, dropped, at, supply);
+        return (format!("{}{widen}", none_has(named, first, helps)), wider.is_some());
     };
     if want.key == rules::NODE_NAME_FIELD || want.key == labels::HOSTNAME {
         let words = format!(
@@ -153,11 +164,17 @@ pub(crate) fn labels_miss(
         return (words, false);
     }
     let has = values(want.key, at, supply);
+    // The pool may lack the near value, so the whole class is looked through.
+    let sold = if has.is_empty() { BTreeSet::new() } else { sold_values(want.key, at, supply) };
+    let meant = near_value(&want.requirement, &has).or_else(|| near_value(&want.requirement, &sold));
+    let meant = meant.map_or_else(String::new, |(_, near)| format!("; did you mean `{near}`?"));
     if let Some((gpus, want)) = lacking_model(spec, first, at, supply) {
         let allowed = if has.is_empty() { "no GPUs".to_owned() } else { format!("only {}", list(has)) };
         let origin = inputs.origin(&ResourceName::new(ResourceName::NVIDIA_GPU));
-        let words =
-            format!("needs {gpus} x {}{origin} in one node; {named} allows {allowed}{widen}", want.words);
+        let words = format!(
+            "needs {gpus} x {}{origin} in one node; {named} allows {allowed}{meant}{widen}",
+            want.words
+        );
         return (words, true);
     }
     // The other requirements that nothing in the pool meets: a change for the first alone would not help.
@@ -167,9 +184,7 @@ pub(crate) fn labels_miss(
             Some(kind) => format!("widen the pool's requirements so that it may buy {kind}"),
             None => ours_instead(&want.requirement, at, supply).map_or_else(
                 || hint(want.key, named),
-                |(ours, note)| {
-                    format!("another program sets it, on its own nodes; select by {ours} instead{note}")
-                },
+                |(ours, note)| format!("{}; select by {ours} instead{note}", decided_by(want.key)),
             ),
         };
         let hint = hint_of(want);
@@ -190,20 +205,13 @@ pub(crate) fn labels_miss(
         return (words, wider.is_some());
     }
     let others: Vec<&Want<'_>> = others.collect();
-    let letters = |value: &str| -> String {
-        value.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
-    };
-    let meant = has.iter().find(|value| letters(value) == letters(&want.words));
-    let meant = meant.map_or_else(String::new, |value| format!("; did you mean `{value}`?"));
     let numbers = has.iter().all(|value| value.parse::<u64>().is_ok());
     let select = if numbers || !meant.is_empty() || !widen.is_empty() { "" } else { "; select one of these" };
-    // The flags of the plan may leave out what the catalogue has.
-    let only =
-        if named.is_catalogue() { "this plan may buy only".to_owned() } else { format!("{named} has only") };
     let words = format!(
-        "wants `{}` {}; {only} {}{select}{meant}{widen}{}",
+        "wants `{}` {}; {} {}{select}{meant}{widen}{}",
         want.key,
         want.words,
+        only(named),
         in_order(has),
         too(named, &others)
     );
@@ -212,29 +220,38 @@ pub(crate) fn labels_miss(
 
 /// Returns the label of ours to select by instead of one that another program sets, with its value where that can be translated, and a
 /// note about the values otherwise; `None` if no label of ours has the meaning.
-pub(crate) fn ours_instead(wanted: &Requirement, at: usize, supply: &Supply<'_>) -> Option<(String, String)> {
-    let ours = domains::counterpart(&wanted.key)?;
+fn ours_instead(wanted: &Requirement, at: usize, supply: &Supply<'_>) -> Option<(String, String)> {
+    let ours = ours_of(wanted)?;
     let has = values(ours, at, supply);
+    let named = supply.pools[at].pool.in_words();
     let theirs = match &wanted.operator {
         Operator::In(theirs) if !values_differ(ours) && !has.is_empty() => theirs,
         _ => return Some((format!("`{ours}`"), value_of(&wanted.key, ours))),
     };
     // The names of pools mean what their users decided, so only the same name has the same meaning.
-    let translated = |value: &String| {
-        if ours == NODEPOOL_LABEL { has.get(value).map(String::as_str) } else { same_value(value, &has) }
+    let translated = |value: &String| match ours {
+        NODEPOOL_LABEL => has.get(value).map(String::as_str),
+        labels::CAPACITY_TYPE => domains::capacity_type(&wanted.key, value).map(CapacityType::as_str),
+        _ => same_value(value, &has),
     };
     let same: BTreeSet<&str> = theirs.iter().filter_map(translated).collect();
+    // All capacity types are known, whether or not the pool may buy them.
+    let lacks = !same.is_empty() && !same.iter().any(|value| has.contains(*value));
+    let lacks = if lacks { format!("; {} {}", only(named), list(&has)) } else { String::new() };
+    let note = format!("{lacks}{}", translator(&wanted.key));
     Some(match same.iter().collect::<Vec<_>>().as_slice() {
-        [] => {
-            let named = supply.pools[at].pool.in_words();
-            (
-                format!("`{ours}`"),
-                format!("; nodes of {named} have {}{}", list(&has), translator(&wanted.key)),
-            )
+        [] if named.is_catalogue() => {
+            (format!("`{ours}`"), format!("; {} {}{note}", only(named), list(&has)))
         }
-        [value] => (format!("`{ours}={value}`"), translator(&wanted.key).to_owned()),
-        _ => (format!("`{ours}` ({})", list(&same)), translator(&wanted.key).to_owned()),
+        [] => (format!("`{ours}`"), format!("; nodes of {named} have {}{note}", list(&has))),
+        [value] => (format!("`{ours}={value}`"), note),
+        _ => (format!("`{ours}` ({})", list(&same)), note),
     })
+}
+
+/// Begins the list of what a pool may buy. The flags of a plan may leave out what the catalogue has.
+fn only(pool: PoolInWords<'_>) -> String {
+    if pool.is_catalogue() { "this plan may buy only".to_owned() } else { format!("{pool} has only") }
 }
 
 /// Returns the values that the offerings of a pool have for a label.
@@ -245,6 +262,36 @@ fn values(key: &str, at: usize, supply: &Supply<'_>) -> BTreeSet<String> {
     }
     let of = |offer: &PoolOffering| supply.labels(at, offer.offering).label(key).map(str::to_owned);
     supply.pools[at].offers.iter().filter_map(of).collect()
+}
+
+/// Returns the values that all offerings of the pool's node class have for a label, whether or not the pool may buy them.
+fn sold_values(key: &str, at: usize, supply: &Supply<'_>) -> BTreeSet<String> {
+    let of = |offering: usize| supply.labels(at, offering).label(key).map(str::to_owned);
+    (0..supply.catalogue(at).offerings().len()).filter_map(of).collect()
+}
+
+/// Returns whether an offering of the pool would hold the pods without some of these requirements.
+fn is_met_without(
+    class: &PodClass<'_>,
+    wanted: &[Want<'_>],
+    dropped: &[usize],
+    at: usize,
+    supply: &Supply<'_>,
+) -> bool {
+    let others = PodSpec { node_selector: BTreeMap::new(), node_affinity: None, ..class.spec.clone() };
+    let kept: Vec<&Want<'_>> = wanted
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !dropped.contains(index))
+        .map(|(_, want)| want)
+        .collect();
+    supply.pools[at].offers.iter().any(|offer| {
+        let labels = supply.labels(at, offer.offering);
+        offer.availability.is_sold()
+            && class.requests.fits(&supply.capacities[offer.capacity])
+            && kept.iter().all(|want| rules::matches(&want.requirement, &labels))
+            && rules::check_labels(&others, &labels).is_ok()
+    })
 }
 
 /// Names further requirements that the pool does not meet.
@@ -268,8 +315,9 @@ fn in_order(values: BTreeSet<String>) -> String {
     format!("{numbers}; ask for one of them, or for a range with Gt and Lt in a node affinity")
 }
 
-/// Returns the message for a pool that has offerings for each requirement, but no offering for all of them.
-fn none_has(pool: PoolInWords<'_>, wanted: &[Want<'_>]) -> String {
+/// Returns the message for a pool that has offerings for each requirement, but no offering for all of them. `helps` says whether an
+/// offering would hold the pods without the requirements at these indices.
+fn none_has(pool: PoolInWords<'_>, wanted: &[Want<'_>], helps: impl Fn(&[usize]) -> bool) -> String {
     if wanted.is_empty() {
         // The pod has no requirements itself, so rules about other pods are the reason.
         let buy = if pool.is_catalogue() { "" } else { "let the pool buy there, or " };
@@ -278,11 +326,42 @@ fn none_has(pool: PoolInWords<'_>, wanted: &[Want<'_>]) -> String {
         );
     }
     let all: Vec<String> = wanted.iter().map(|want| format!("`{} {}`", want.key, want.words)).collect();
-    format!("no single offering of {pool} has all of {}; relax one of them", all.join(", "))
+    let single: Vec<&str> =
+        (0..all.len()).filter(|one| helps(&[*one])).map(|one| all[one].as_str()).collect();
+    let relax = if single.is_empty() {
+        let mut pairs = (0..all.len()).flat_map(|one| (one + 1..all.len()).map(move |other| [one, other]));
+        match pairs.find(|pair| helps(pair)) {
+            Some([one, other]) => format!("relax {} and {} together", all[one], all[other]),
+            None => "relax several of them together".to_owned(),
+        }
+    } else if single.len() == all.len() && all.len() > 1 {
+        "relax one of them".to_owned()
+    } else {
+        format!("relax {}", single.join(" or "))
+    };
+    format!("no single offering of {pool} has all of {}; {relax}", all.join(", "))
 }
 
 /// Returns the change of a pod's rule on a label, or of the pool, that would make the rule pass at the pool.
-pub(crate) fn label_change(key: &str, pool: PoolInWords<'_>) -> String {
+pub(crate) fn label_change(wanted: &Requirement, at: usize, supply: &Supply<'_>) -> String {
+    let (key, pool) = (wanted.key.as_str(), supply.pools[at].pool);
+    if let Some((ours, note)) = ours_instead(wanted, at, supply) {
+        return format!("select by {ours} instead of `{key}`{note}");
+    }
+    if let Some((written, near)) = near_value(wanted, &values(key, at, supply)) {
+        return format!("write `{near}` instead of `{written}` in the rule on `{key}`");
+    }
+    match pool.labels.get(key) {
+        Some(value) => format!(
+            "drop the rule on `{key}`, or create a NodePool whose nodes meet it, because those of pool {} have `{key}={value}`",
+            pool.name
+        ),
+        None => rule_change(key, pool.in_words()),
+    }
+}
+
+/// Returns the change for a label that nodes of the pool do not have, or that their offerings decide.
+fn rule_change(key: &str, pool: PoolInWords<'_>) -> String {
     if labels::DECIDED_BY_OFFERING.contains(&key) {
         return format!("relax the rule on `{key}`");
     }
@@ -295,7 +374,10 @@ pub(crate) fn label_change(key: &str, pool: PoolInWords<'_>) -> String {
     if key == rules::NODE_NAME_FIELD || key == labels::HOSTNAME {
         return format!("select nodes by another label than `{key}`, because a new node has another name");
     }
-    if domains::is_karpenters(key) || domains::is_foreign(key) {
+    if domains::is_control_plane(key) {
+        return format!("drop the rule on `{key}`, because {NO_CONTROL_PLANE}");
+    }
+    if domains::is_set_by_others(key) {
         return format!("select by the labels of docs/nodepool.md instead of `{key}`");
     }
     match pool {
@@ -316,23 +398,23 @@ mod tests {
     #[test]
     fn a_pod_that_asks_for_no_label_is_not_told_to_relax_one() {
         let name = PoolName("gpu".to_owned());
-        let nothing = none_has(PoolInWords::Named(&name), &[]);
+        let nothing = none_has(PoolInWords::Named(&name), &[], |_| true);
         assert!(nothing.contains("rules about other pods") && !nothing.contains("has all of"), "{nothing}");
         assert!(nothing.contains("let the pool buy there"), "{nothing}");
         let spec =
             PodSpec { node_selector: [("team".to_owned(), "ml".to_owned())].into(), ..PodSpec::default() };
-        let one = none_has(PoolInWords::Named(&name), &wants(&spec)[0]);
+        let one = none_has(PoolInWords::Named(&name), &wants(&spec)[0], |_| true);
         assert!(one.contains("has all of `team ml`"), "{one}");
     }
 
     #[test]
     fn nobody_is_told_to_change_a_pool_that_nobody_wrote() {
-        let nothing = none_has(PoolInWords::Catalogue, &[]);
+        let nothing = none_has(PoolInWords::Catalogue, &[], |_| true);
         assert!(
             nothing.contains("no offering of the catalogue") && !nothing.contains("the pool"),
             "{nothing}"
         );
-        let change = label_change("team", PoolInWords::Catalogue);
+        let change = rule_change("team", PoolInWords::Catalogue);
         assert_eq!(
             change,
             "drop the rule on `team`, or write a NodePool whose spec.template.metadata.labels has it"

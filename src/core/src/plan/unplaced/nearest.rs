@@ -4,16 +4,17 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use poolwright_catalog::ResourceName;
+use poolwright_terms::Taint;
 use poolwright_terms::labels::DECIDED_BY_OFFERING;
 
-use crate::model::{Pool, Requirement};
+use crate::model::{Pool, Requirement, Toleration};
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::inputs::UnplacedInputs;
 use crate::plan::unplaced::labels::{Want, enforced_miss, labels_miss, unmet, wants};
 use crate::plan::unplaced::pools::{may_be_in, problem_of};
 use crate::plan::unplaced::room::room_miss;
 use crate::plan::unplaced::volumes;
-use crate::rules::{self, NewNodeLabels, Rejection};
+use crate::rules::{self, NewNodeLabels, format};
 use crate::supply::offerings::PoolOffering;
 
 /// Describes the closest pool and everything that keeps the pods off it. Only the pools at these indices count, or all pools if
@@ -76,19 +77,9 @@ impl Misses {
 
     /// Describes each of them, because a change that leaves another in place does not help.
     fn sentence(&self, inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: usize) -> String {
-        let pool = inputs.supply.pools[at].pool;
-        let named = pool.in_words();
         let mut all = Vec::new();
         if self.taint {
-            all.push(match rules::check_taints(&class.spec.tolerations, &pool.taints) {
-                Err(Rejection::Taint(taint)) if rules::is_of_agent(&taint) => format!(
-                    "does not tolerate taint `{taint}` of {named}, which an agent removes; list it under startupTaints of the pool instead of taints"
-                ),
-                Err(Rejection::Taint(taint)) => format!(
-                    "does not tolerate taint `{taint}` of {named}; add a toleration, or a pool without the taint"
-                ),
-                _ => format!("{named} does not admit it"),
-            });
+            all.extend(taint_misses(&class.spec.tolerations, inputs.supply.pools[at].pool));
         }
         let mut with_room = false;
         if self.labels > 0 {
@@ -106,6 +97,31 @@ impl Misses {
         }
         all.join("; besides, ")
     }
+}
+
+/// Describes the taints of a pool that the pods do not tolerate: those that stay, and those that an agent removes.
+fn taint_misses(tolerations: &[Toleration], pool: &Pool) -> Vec<String> {
+    let named = pool.in_words();
+    let (of_agents, lasting): (Vec<&Taint>, Vec<&Taint>) =
+        rules::untolerated(tolerations, &pool.taints).partition(|taint| rules::is_of_agent(taint));
+    let mut all = Vec::new();
+    if !lasting.is_empty() {
+        let change = if lasting.len() == 1 {
+            "add a toleration, or a pool without the taint"
+        } else {
+            "add a toleration of each, or a pool without these taints"
+        };
+        all.push(format!("does not tolerate {} of {named}; {change}", format::taints(&lasting)));
+    }
+    if !of_agents.is_empty() {
+        let (agents, them) =
+            if of_agents.len() == 1 { ("an agent removes", "it") } else { ("agents remove", "them") };
+        all.push(format!(
+            "does not tolerate {} of {named}, which {agents}; list {them} under startupTaints of the pool instead of taints",
+            format::taints(&of_agents)
+        ));
+    }
+    all
 }
 
 fn misses(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: usize) -> Misses {

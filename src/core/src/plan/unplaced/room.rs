@@ -69,7 +69,7 @@ pub(crate) fn room_miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, a
     match requests.first_shortage(&supply.capacities[offer.capacity]) {
         Some(shortage) => format!(
             "no offering of {named} fits all of {}; the nearest is {kind}, which has {} {} of {}{}{}{}",
-            format::gist(requests),
+            format::requests(requests, |_| String::new()),
             format::quantity(&shortage.resource, shortage.available),
             shortage.resource,
             format::quantity(&shortage.resource, shortage.wanted),

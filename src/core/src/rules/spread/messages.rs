@@ -1,5 +1,7 @@
 //! Messages about topology spread constraints.
 
+use std::collections::BTreeSet;
+
 use crate::model::TopologySpreadConstraint;
 use crate::rules::format::list;
 
@@ -73,13 +75,13 @@ pub(crate) fn fields(rule: &TopologySpreadConstraint) -> String {
 }
 
 /// Returns the message for a pod that no domain admits. `domains` are all existing domains with their counts. `full` are the
-/// domains that could hold the pod without the constraint. `may_buy_elsewhere` says whether a pool could be widened, and the pod could
-/// then go to the nodes.
+/// domains that could hold the pod without the constraint. `volumes` names its volumes that are usable only there.
+/// `may_buy_elsewhere` says whether a pool could be widened, and the pod could then go to the nodes.
 pub(crate) fn no_domain(
     rule: &TopologySpreadConstraint,
     domains: &[(String, u64)],
     full: &[&str],
-    causes: &[SpreadCause],
+    (volumes, causes): (&BTreeSet<String>, &[SpreadCause]),
     may_buy_elsewhere: bool,
 ) -> String {
     let more = domains.len().saturating_sub(SHOWN);
@@ -94,7 +96,11 @@ pub(crate) fn no_domain(
     } else {
         format!("; only pods with its value of {} count (matchLabelKeys)", keys.join(" and "))
     };
-    let why: Vec<String> = causes.iter().map(|cause| format!("; {}", cause.words(rule))).collect();
+    let volumes: Vec<&str> = volumes.iter().map(String::as_str).collect();
+    let usable = if volumes.len() == 1 { "is usable only there" } else { "are usable only there" };
+    let bound = (!volumes.is_empty()).then(|| format!("; {} {usable}", volumes.join(" and ")));
+    let why = causes.iter().map(|cause| format!("; {}", cause.words(rule)));
+    let why: Vec<String> = bound.into_iter().chain(why).collect();
     let mut changes = Vec::new();
     if rule.default_of.is_some() {
         changes.push("give the pods topologySpreadConstraints of their own");

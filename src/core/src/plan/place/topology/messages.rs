@@ -2,14 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use poolwright_terms::labels::HOSTNAME;
+use poolwright_terms::domains;
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels::{DECIDED_BY_OFFERING, HOSTNAME};
 
-use crate::model::Pod;
+use crate::model::{Operator, Pod, Requirement};
 use crate::plan::place::topology::inputs::TopologyInputs;
 use crate::plan::place::topology::places::{NONE, Place, Places};
 use crate::plan::place::topology::relations::PodRelations;
 use crate::plan::place::topology::tally::{Refusal, Tally};
 use crate::plan::place::topology::uneven::Uneven;
+use crate::rules::csi_labels::repeats;
 use crate::rules::spread::domains::DomainSpread;
 use crate::rules::spread::messages;
 
@@ -42,13 +45,9 @@ pub(crate) fn refused(
             let_a_pool("let a pool buy larger nodes if none of them runs yet, ")
         ),
         Refusal::NoLabel(key) => format!(
-            "must be on a node with the label `{}`, but no node or offering that fits it has this label; {}, or change the rule",
+            "must be on a node with the label `{}`, but no node or offering that fits it has this label; {}change the rule",
             relations.keys[key],
-            if is_catalogue {
-                "write a NodePool whose template has the label"
-            } else {
-                "add the label to a pool's template"
-            }
+            let_nodes_have(relations.keys[key], is_catalogue)
         ),
         Refusal::Uneven(spread) => {
             let DomainSpread { rule, key, .. } = relations.spreads[spread];
@@ -72,8 +71,10 @@ pub(crate) fn refused(
             let counts_itself = kind.counted.contains(&spread);
             let uneven = Uneven { inputs, places, tally, spread, counts_itself, homes, full: only };
             let causes = uneven.causes();
-            let may_buy_elsewhere = !is_catalogue && uneven.may_go_elsewhere(&domains, &causes);
-            messages::no_domain(rule, &domains, &full, &causes, may_buy_elsewhere)
+            let bound = bound_to(inputs, pod, relations.keys[key], &full);
+            let may_buy_elsewhere =
+                !is_catalogue && bound.is_empty() && uneven.may_go_elsewhere(&domains, &causes);
+            messages::no_domain(rule, &domains, &full, (&bound, causes.as_slice()), may_buy_elsewhere)
         }
         Refusal::Alone(affinity) => {
             let set = &relations.affinities[affinity];
@@ -106,6 +107,35 @@ pub(crate) fn refused(
             )
         }
     }
+}
+
+/// Returns what gives new nodes a label, with the word that follows it; empty if no template may.
+fn let_nodes_have(key: &str, is_catalogue: bool) -> &'static str {
+    if DECIDED_BY_OFFERING.contains(&key) || key == NODEPOOL_LABEL {
+        ""
+    } else if domains::is_set_by_others(key) {
+        "another program or a cloud sets it, and plans do not know its value, so "
+    } else if is_catalogue {
+        "write a NodePool whose template has the label, or "
+    } else {
+        "add the label to a pool's template, or "
+    }
+}
+
+/// Names the volumes of a pod that are usable only in these domains.
+fn bound_to(inputs: &TopologyInputs<'_, '_>, pod: &Pod, key: &str, domains: &[&str]) -> BTreeSet<String> {
+    let is_on = |one: &Requirement| one.key == key || repeats(&one.key) == Some(key);
+    let binds = |one: &Requirement| {
+        is_on(one)
+            && matches!(&one.operator, Operator::In(values) if values.iter().all(|value| domains.contains(&value.as_str())))
+    };
+    let places = inputs.volumes.places.get(&pod.key).into_iter().flatten();
+    places
+        .filter(|(_, terms)| {
+            !terms.is_empty() && terms.iter().all(|term| term.requirements.iter().any(binds))
+        })
+        .map(|(words, _)| words.clone())
+        .collect()
 }
 
 fn value<'p>(places: &'p Places<'_>, place: &Place, key: usize) -> Option<&'p str> {
