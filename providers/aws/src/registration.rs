@@ -62,6 +62,7 @@ const NODE_CLASS: NodeClass = NodeClass {
     conditions: &conditions::ALL,
     read,
     sells: market::sells,
+    leaves_out: market::leaves_out,
 };
 
 fn read(object: &Value) -> Result<NodeClassFacts, Vec<FieldProblem>> {

@@ -25,7 +25,9 @@ use jiff::Timestamp;
 pub use connect::{Connect, ConnectError, Connected, Site};
 pub use flags::{Flag, FlagValues, Validate};
 pub use interruption::{Interruption, InterruptionMessage, instance_of};
-pub use node_class::{ClassOffers, NodeClass, NodeClassFacts, NodeClassKind, crds, missing_class, sells_all};
+pub use node_class::{
+    ClassOffers, NodeClass, NodeClassFacts, NodeClassKind, crds, leaves_out_nothing, missing_class, sells_all,
+};
 pub use node_class_status::{ConditionOutcome, NodeClassCondition, NodeClassStatus, NodeClassStatusSource};
 pub use provider::{
     CloudProvider, FailedOffering, Instance, InstanceState, LaunchBatch, LaunchError, LaunchRequest,

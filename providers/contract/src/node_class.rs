@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::ApiResource;
 use poolwright_api::FieldProblem;
-use poolwright_catalog::{Catalogue, InstanceTypeName};
+use poolwright_catalog::{Catalogue, InstanceType, InstanceTypeName};
 use poolwright_terms::{API_VERSION, GROUP, VERSION};
 use serde_json::Value;
 
@@ -50,6 +50,9 @@ pub struct NodeClass {
     /// Returns what a class sells of a catalogue without calling the cloud. `read` accepts the object. [`sells_all`] is right for a
     /// cloud whose classes change nothing about nodes.
     pub sells: fn(&Value, &Catalogue) -> ClassOffers,
+    /// Returns why a class of the usual settings does not sell a type of the catalogue, and how to allow it; `None` if it does. A plan
+    /// without a class asks this. [`leaves_out_nothing`] is right for a cloud whose classes sell every type.
+    pub leaves_out: fn(&InstanceType) -> Option<String>,
 }
 
 /// What a class sells of a catalogue, as far as it is known without calling the cloud.
@@ -69,6 +72,11 @@ pub struct ClassOffers {
 pub fn sells_all(object: &Value, catalogue: &Catalogue) -> ClassOffers {
     let catalogue = not_ready(object).map_or_else(|| Ok(catalogue.clone()), Err);
     ClassOffers { catalogue, notes: Vec::new(), left_out: BTreeMap::new() }
+}
+
+/// Says that a class of the usual settings sells every type.
+pub fn leaves_out_nothing(_kind: &InstanceType) -> Option<String> {
+    None
 }
 
 /// Returns why a class is not ready, if its status says so of the spec that it has now.

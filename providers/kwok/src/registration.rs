@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use kube::CustomResourceExt;
 use poolwright_api::{FieldProblem, strict};
 use poolwright_provider_contract::{
-    Connect, ConnectError, Connected, NodeClass, NodeClassFacts, Registration, Site, sells_all,
+    Connect, ConnectError, Connected, NodeClass, NodeClassFacts, Registration, Site, leaves_out_nothing,
+    sells_all,
 };
 use serde_json::Value;
 
@@ -27,6 +28,7 @@ pub const REGISTRATION: Registration = Registration {
         conditions: &[],
         read,
         sells: sells_all,
+        leaves_out: leaves_out_nothing,
     },
     reasons: KwokReason::TABLE,
     flags: &[],

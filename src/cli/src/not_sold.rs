@@ -45,11 +45,46 @@ struct Told<'a> {
 
 /// Says of each class what it does not sell although a pool of this class, or a pod, asks for it. `catalogue` has all types.
 pub fn notes<'a>(
-    ranges: &[Range<'_>],
+    ranges: &[Range<'a>],
     catalogue: &Catalogue,
     pools: impl Iterator<Item = &'a Pool>,
     pods: impl Iterator<Item = &'a Pod>,
 ) -> Vec<String> {
+    let told = told(ranges, catalogue, pools, pods);
+    told.into_iter().map(|(class, told)| format!("{class}: it does not sell {}", told.text())).collect()
+}
+
+/// Returns the types which pods ask for by name although node classes do not sell them by default, and a note on them. Without a pool
+/// there is no class that could name them, so that the plan may buy them all the same.
+pub fn without_pool<'a>(
+    range: Range<'a>,
+    catalogue: &Catalogue,
+    pods: impl Iterator<Item = &'a Pod>,
+) -> (BTreeSet<InstanceTypeName>, Option<String>) {
+    let told = told(&[range], catalogue, std::iter::empty(), pods);
+    let Some(told) = told.into_values().next() else { return (BTreeSet::new(), None) };
+    let is_asked = |kind: &&InstanceType| {
+        told.what.iter().any(|what| [kind.name.as_str(), kind.family()].contains(what))
+    };
+    let asked = catalogue.types().values().filter(is_asked).map(|kind| kind.name.clone()).collect();
+    (asked, Some(format!("by default, node classes do not sell {}", told.text())))
+}
+
+/// Returns the first of these names, and how many others there are.
+pub fn first_of(names: &[&str]) -> String {
+    let shown = names[..names.len().min(NAMED)].join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+fn told<'a>(
+    ranges: &[Range<'a>],
+    catalogue: &Catalogue,
+    pools: impl Iterator<Item = &'a Pool>,
+    pods: impl Iterator<Item = &'a Pod>,
+) -> BTreeMap<&'a NodeClassRef, Told<'a>> {
     // A pool buys with its class, a pod with any.
     let mut asks: BTreeMap<(Option<&NodeClassRef>, Asked<'_>), BTreeSet<Asker<'_>>> = BTreeMap::new();
     for pool in pools {
@@ -82,7 +117,7 @@ pub fn notes<'a>(
         }
         told.who.extend(askers);
     }
-    told.into_iter().map(|(class, told)| format!("{class}: {}", told.text())).collect()
+    told
 }
 
 /// Returns the types and families that a requirement names.
@@ -130,10 +165,7 @@ impl fmt::Display for Asker<'_> {
 
 impl Told<'_> {
     fn text(&self) -> String {
-        let mut what = self.what[..self.what.len().min(NAMED)].join(", ");
-        if self.what.len() > NAMED {
-            what = format!("{what} and {} more", self.what.len() - NAMED);
-        }
+        let what = first_of(&self.what);
         let mut who = self.who.first().map(ToString::to_string).unwrap_or_default();
         if self.who.len() > 1 {
             who = format!("{who} and {} more", self.who.len() - 1);
@@ -142,7 +174,7 @@ impl Told<'_> {
             [_] => self.why.to_owned(),
             _ => format!("{}: {}", self.what[0], self.why),
         };
-        format!("it does not sell {what}, asked for by {who}: {why}")
+        format!("{what}, asked for by {who}: {why}")
     }
 }
 

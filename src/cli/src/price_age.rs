@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use poolwright_catalog::Catalogue;
+use poolwright_catalog::{Offering, Price};
 use poolwright_controller::clock::{Clock, SystemClock};
 
 /// The greatest age in days of prices that need no sentence. Clouds change list prices seldom, and spot prices all the time.
@@ -22,9 +22,14 @@ pub fn by_the_clock() -> Date {
     SystemClock::new().now().to_zoned(TimeZone::UTC).date()
 }
 
-/// Returns the date of the oldest price of catalogues; `None` if none has a date.
-pub fn oldest<'a>(catalogues: impl IntoIterator<Item = &'a Catalogue>) -> Option<Date> {
-    catalogues.into_iter().filter_map(|catalogue| catalogue.origin().as_of).min()
+/// Returns the date of the oldest price of offerings; `None` if none has a date. An answer counts those that it shows or could have
+/// bought: the age of other prices says nothing about it.
+pub fn oldest<'a>(offerings: impl IntoIterator<Item = &'a Offering>) -> Option<Date> {
+    let dates = offerings.into_iter().filter_map(|offering| match &offering.price {
+        Price::Known(quote) => quote.as_of,
+        Price::Unknown(_) => None,
+    });
+    dates.min()
 }
 
 /// Returns a sentence if the oldest price is old. `remedy` says where newer prices come from.
@@ -42,21 +47,35 @@ pub const CATALOGUE: &str = "--catalogue takes newer prices (docs/catalogue.md)"
 #[cfg(test)]
 mod tests {
     use jiff::civil::date;
-    use poolwright_catalog::{Catalogue, CatalogueOrigin};
+    use poolwright_catalog::{InstanceTypeName, OfferingId, PriceSource, Quote, UsdPerHour, Zone};
+    use poolwright_terms::CapacityType;
 
     use super::*;
 
+    fn priced(as_of: Option<Date>) -> Offering {
+        let (instance_type, zone) = (InstanceTypeName::from("a"), Zone::from("z"));
+        Offering {
+            id: OfferingId { instance_type, zone, capacity_type: CapacityType::OnDemand },
+            region: None,
+            price: Price::Known(Quote {
+                usd_per_hour: UsdPerHour::from_micros(1),
+                source: PriceSource::from("test"),
+                as_of,
+            }),
+            available: None,
+            interruptions: None,
+        }
+    }
+
     #[test]
     fn prices_older_than_thirty_days_are_said_with_their_age_and_a_remedy() {
-        let of = |as_of| {
-            Catalogue::new(CatalogueOrigin { source: "test".to_owned(), as_of }, Vec::new(), Vec::new())
-        };
-        let all = [of(Some(date(2026, 3, 1))), of(None), of(Some(date(2026, 1, 31)))];
+        let all = [priced(Some(date(2026, 3, 1))), priced(None), priced(Some(date(2026, 1, 31)))];
         assert_eq!(note(oldest(&all), date(2026, 3, 2), "ask"), None);
         assert_eq!(
             note(oldest(&all), date(2026, 3, 3), "ask").as_deref(),
             Some("the oldest price is of 2026-01-31, 31 days ago, so costs may differ today; ask")
         );
-        assert_eq!(note(oldest([&of(None)]), date(2026, 3, 3), "ask"), None);
+        assert_eq!(note(oldest(&all[..2]), date(2026, 3, 3), "ask"), None, "only these count");
+        assert_eq!(note(oldest([&priced(None)]), date(2026, 3, 3), "ask"), None);
     }
 }

@@ -115,8 +115,9 @@ const MOST_BYTES: u64 = 64 << 20;
 /// Puts the objects that name no namespace into this one, as `kubectl apply -n` does.
 pub fn in_namespace(sources: Vec<Source>, namespace: &str) -> Vec<Source> {
     let put = |mut object: Value| {
-        let kind = object["kind"].as_str().unwrap_or_default();
-        let has_namespace = !is_cluster_scoped(kind) && !clouds::is_node_class(kind);
+        let text = |field: &str| object[field].as_str().unwrap_or_default();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let has_namespace = !is_cluster_scoped(api_version, kind) && !clouds::is_node_class(kind);
         let names_none = object["metadata"]["namespace"].as_str().is_none_or(str::is_empty);
         if let Some(metadata) = object["metadata"].as_object_mut().filter(|_| has_namespace && names_none) {
             metadata.insert("namespace".to_owned(), namespace.into());

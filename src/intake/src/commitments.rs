@@ -35,6 +35,17 @@ pub struct Commitments {
     reservations: Vec<Part<Reservation>>,
 }
 
+/// A reservation of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReservedNodes {
+    /// Its name, or its place in the file.
+    pub name: String,
+    /// The offering that it is of.
+    pub offering: OfferingId,
+    /// The number of nodes.
+    pub count: u32,
+}
+
 impl Commitments {
     /// Returns the problems of entries that do not depend on a catalogue.
     pub fn problems(&self) -> Vec<String> {
@@ -112,6 +123,17 @@ impl Commitments {
         let offerings = listed.cloned().chain(reserved.iter().cloned()).collect();
         let types = catalogue.types().values().cloned().collect();
         Ok(Catalogue::new(catalogue.origin().clone(), types, offerings))
+    }
+
+    /// Returns the reservations that [`Self::with_reservations`] adds to a catalogue, in the order of the file.
+    pub fn reserved(&self, catalogue: &Catalogue) -> Vec<ReservedNodes> {
+        let of = |part: &Part<Reservation>| {
+            let offering = place(catalogue, part).ok()??;
+            let unnamed = || format!("reservations[{}]", part.at);
+            let name = part.read.name.clone().unwrap_or_else(unnamed);
+            Some(ReservedNodes { name, offering, count: part.read.count })
+        };
+        self.reservations.iter().filter_map(of).collect()
     }
 
     /// Returns the offerings of these catalogues that each commitment covers, by name, and all problems, in the order of the file. An

@@ -5,11 +5,13 @@ mod autoscalers;
 mod bound;
 mod choices;
 mod gangs;
+mod hooks;
 mod kinds;
 mod labels;
 mod missing;
 mod names;
 mod objects;
+mod operators;
 mod pod_refusals;
 mod quotas;
 mod read;
@@ -220,6 +222,7 @@ pub fn read_files<'a>(
         errors.extend(found.into_iter().map(|error| IntakeError { file: Some(file.to_owned()), ..error }));
     }
     number_generated(&mut objects);
+    manifest.notes.extend(hooks::leave_out(&mut objects));
     let (notes, twice) = once(&mut objects);
     manifest.notes.extend(notes);
     errors.extend(twice);

@@ -67,6 +67,8 @@ pub(crate) struct Had {
     pub makers: Option<&'static str>,
     /// How many of them are pods of the manifest.
     pub pods: usize,
+    /// How many further pods of it the manifest has. They have ended or are being deleted, so that others take their places.
+    pub gone: usize,
 }
 
 /// The annotation of a pod of an indexed Job.
@@ -208,7 +210,7 @@ impl Owned {
                     && !object["spec"]["podFailurePolicy"].is_null()));
         let counts = |pod: &&Child| !pod.ended && (waits_for_end || !pod.deleting);
         let mut left: Vec<(Rc<Origin>, Left)> = Vec::new();
-        let (mut makers, mut of_makers) = (None, 0);
+        let (mut makers, mut of_makers, mut gone) = (None, 0, 0);
         made.retain(|one| {
             let name = one.pod.key.name();
             if let Some(kind) = self.made_by_another(object, one, &children) {
@@ -222,6 +224,7 @@ impl Owned {
             }
             let at = left.iter().position(|(origin, _)| Rc::ptr_eq(origin, &one.origin));
             let at = at.unwrap_or_else(|| {
+                gone += pods().filter(|pod| !counts(pod)).count();
                 let (indexed, pods): (Vec<&Child>, Vec<&Child>) =
                     pods().filter(counts).partition(|pod| one.origin.indexed && pod.index.is_some());
                 let between = wanted_between(&self.wanted, &one.origin.maker, &children);
@@ -257,7 +260,7 @@ impl Owned {
             }
         }
         let all = before - made.len();
-        (!children.is_empty() || all > 0).then_some(Had { all, makers, pods: all - of_makers })
+        (!children.is_empty() || all > 0).then_some(Had { all, makers, pods: all - of_makers, gone })
     }
 
     /// Returns the kind of the controller of the manifest, which is read itself, that makes the pod. One that wants fewer pods than the

@@ -32,7 +32,7 @@ use poolwright_provider_contract::ProviderError;
 use crate::clients::Clients;
 use crate::error::provider_error;
 use crate::resolve::{ResolvedNodeClass, image_for, nothing_left};
-pub(crate) use offline::sells;
+pub(crate) use offline::{leaves_out, sells};
 pub(crate) use reader::Reader;
 use settings::{settings, with_addable};
 

@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{Catalogue, InstanceType, InstanceTypeName, Zone};
-use poolwright_provider_aws_model::instance::{Efa, LocalDisks, Settings, described, facts_of, under};
+use poolwright_provider_aws_model::instance::{
+    Efa, LocalDisks, Selection, Settings, described, facts_of, under,
+};
 use poolwright_provider_contract::ClassOffers;
 use serde_json::Value;
 
@@ -26,6 +28,11 @@ pub(crate) fn sells(object: &Value, catalogue: &Catalogue) -> ClassOffers {
         .map_err(|error| format!("{}: {error}; correct it", resolve::KIND))
         .and_then(|class| of_class(&class, catalogue, &mut told));
     ClassOffers { catalogue, notes: told.notes, left_out: told.left_out }
+}
+
+/// Returns why a class without `alsoInstanceTypes` does not sell a type, and how to allow it.
+pub(crate) fn leaves_out(kind: &InstanceType) -> Option<String> {
+    Selection::default().leaves_out(&facts_of(kind))
 }
 
 /// What is told of the offerings of a class.

@@ -80,8 +80,8 @@ pub struct InputFlags {
     /// Plan for these manifests: YAML or JSON files, directories, or - for stdin
     ///
     /// Reads Pod, Deployment, StatefulSet, Job, JobSet, List, and kinds of Kubeflow, Ray, Volcano and others. NodePools
-    /// and node classes limit the offerings; without a NodePool the plan may use the whole catalogue. Node, NodeClaim
-    /// and DaemonSet count as in a cluster. Repeat the flag for more files.
+    /// and node classes limit the offerings; without a NodePool the plan may use all that node classes sell by default.
+    /// Node, NodeClaim and DaemonSet count as in a cluster. Repeat the flag for more files.
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1.., help_heading = "Pods to plan for")]
     pub filename: Vec<PathBuf>,
 

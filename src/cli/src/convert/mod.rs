@@ -20,6 +20,7 @@ mod places;
 mod print;
 mod read;
 mod requirements;
+mod scope;
 mod spelling;
 mod template;
 #[cfg(test)]

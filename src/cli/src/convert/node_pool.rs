@@ -39,6 +39,14 @@ const ABSENT: [(&str, &str); 4] = [
     ),
 ];
 
+/// The resources of which a node has less for pods than its machine has.
+const COUNTED_WHOLE: [&str; 3] = [ResourceName::CPU, ResourceName::MEMORY, ResourceName::EPHEMERAL_STORAGE];
+
+/// What to know of a limit on one of them.
+const COUNTS_WHAT_PODS_GET: &str = "It stays, with another meaning: Karpenter counts what machines have, Poolwright only what their pods \
+                                    can have (allocatable). So the pool may buy more nodes than before. To keep their number, write \
+                                    `limits.nodes`, or lower the amount by what the system reserves on each node.";
+
 /// The name of a pool that has none, which is a problem.
 const NAMELESS: &str = "nameless";
 
@@ -140,6 +148,8 @@ fn limits(fields: &mut Fields<'_>, report: &mut Report) -> BTreeMap<String, Amou
         }
         if key == "nodes" {
             report.kept(path, "At most this many nodes, including nodes that are starting.");
+        } else if COUNTED_WHOLE.contains(&key.as_str()) {
+            report.changed(path, COUNTS_WHAT_PODS_GET);
         } else if is_of_nodes(&key) {
             report.kept(path, "A limit over all nodes of the pool, including nodes that are starting.");
         } else {

@@ -10,14 +10,17 @@ use poolwright_provider_contract::karpenter::{Fields, LabelMapping, Report, join
 use poolwright_terms::labels as ours;
 
 use super::labels::{KARPENTER_CATALOGUE, label, meant_label};
+use super::of_type::Rewritten;
 use super::places::Places;
+use super::scope::{Scope, and_others};
 use super::values::{
-    CORES, CORES_OF_CLASS, MOST_VALUES, ReservedCpu, is_met_by_all, names_listed, values_in_words,
-    whole_cores,
+    CORES, CORES_OF_CLASS, MOST_VALUES, ReservedCpu, is_met_by_all, names_among, names_listed,
+    values_in_words, whole_cores,
 };
 use super::{contradictions, managed_by, of_type, spelling};
 
 /// A requirement of Karpenter.
+#[derive(Clone)]
 pub(super) struct KarpenterRequirement {
     /// The path of the requirement.
     pub path: String,
@@ -47,6 +50,14 @@ pub(super) struct Requirements {
     /// The CPU that the pool's node class reserves, if the input has the class and it reserves any.
     pub reserved: Option<ReservedCpu>,
     all: Vec<Made>,
+    /// The labels of the template that are requirements, until all requirements are known.
+    of_labels: Vec<KarpenterRequirement>,
+    /// What the requirements leave each other.
+    scope: Scope,
+    /// The first requirement that no type of the catalogue meets together with the others.
+    unmet: Option<String>,
+    /// Whether a requirement by itself is a problem.
+    is_wrong: bool,
     /// The user's own labels of the nodes: those of the template, and requirements with one value, which
     /// become labels.
     own: BTreeMap<String, String>,
@@ -70,10 +81,16 @@ impl Requirements {
         self.own.insert(key.to_owned(), value.to_owned());
     }
 
+    /// Adds a label of the template that Karpenter treats as a requirement. [`Self::read`] converts it.
+    pub fn of_label(&mut self, wanted: KarpenterRequirement) {
+        self.of_labels.push(wanted);
+    }
+
     /// Reads `requirements` in the spec of the template. Those that label the nodes are added first, because the labels decide
     /// whether the others are met.
     pub fn read(&mut self, of: &mut Fields<'_>, report: &mut Report) {
-        let mut all = Vec::new();
+        let before_all = report.problems.len();
+        let mut all = std::mem::take(&mut self.of_labels);
         for (path, value) in of.list("requirements", report) {
             let Some(mut fields) = Fields::of(&path, value, report) else { continue };
             let before = report.problems.len();
@@ -102,13 +119,15 @@ impl Requirements {
             }
         }
         all.sort_by_key(|wanted| !labels_nodes(wanted));
+        self.scope = Scope::of(&all);
         for wanted in all {
             self.add(wanted, report);
         }
+        self.is_wrong = report.problems.len() > before_all;
     }
 
     /// Adds one requirement, with a note on its outcome.
-    pub fn add(&mut self, mut wanted: KarpenterRequirement, report: &mut Report) {
+    fn add(&mut self, mut wanted: KarpenterRequirement, report: &mut Report) {
         let mapping = label(&wanted.key);
         let has_values = matches!(
             mapping,
@@ -143,8 +162,14 @@ impl Requirements {
             }
             LabelMapping::Size => self.named(wanted, ours::INSTANCE_TYPE, mapping, report),
             LabelMapping::OfType(to) => {
-                if of_type::convert(&mut wanted, to, report) {
-                    self.push(wanted, to, report);
+                let beside = self.scope.beside(&wanted.path);
+                match of_type::convert(&mut wanted, to, &beside, report) {
+                    Rewritten::Done => {}
+                    Rewritten::Needed => self.push(wanted, to, report),
+                    Rewritten::Contradicting => {
+                        self.unmet.get_or_insert_with(|| wanted.path.clone());
+                        self.push(wanted, to, report);
+                    }
                 }
             }
             LabelMapping::GpuManufacturer => self.manufacturer(wanted, report),
@@ -217,7 +242,7 @@ impl Requirements {
             report.changed(&wanted.path, format!("It is `{to}`."));
             return self.push(wanted, to, report);
         }
-        let names = names_listed(mapping, wanted.operator, &wanted.values);
+        let mut names = names_listed(mapping, wanted.operator, &wanted.values);
         let excludes = wanted.operator == Operator::NotIn;
         let verb = if excludes { "excludes" } else { "allows" };
         if names.is_empty() && !excludes {
@@ -229,6 +254,18 @@ impl Requirements {
                 format!("Left out: the built-in catalogue has no {what} that it excludes. Exclude others by name with `{to}`."),
             );
         }
+        let near = names_among(self.scope.beside(&wanted.path), mapping, wanted.operator, &wanted.values);
+        if near.is_empty() && !excludes {
+            self.unmet.get_or_insert_with(|| wanted.path.clone());
+        }
+        // A list must have a name. One that excludes may name more than the pool could buy.
+        let leave_fewer = near.len() < names.len() && !near.is_empty();
+        let also = if leave_fewer && (!excludes || names.len() > MOST_VALUES) {
+            names = near;
+            and_others(true)
+        } else {
+            ""
+        };
         if names.len() > MOST_VALUES {
             let cause = format!(
                 "Poolwright has no label for `{}`, and a requirement cannot list {} {what}",
@@ -242,7 +279,8 @@ impl Requirements {
         report.changed(
             &wanted.path,
             format!(
-                "Becomes `{to}` with the {what} of {} that it {verb} in the built-in catalogue: {}. {others} until you add them.",
+                "Becomes `{to}` with the {what} of {} that it {verb} in the built-in catalogue{also}: {}. {others} until you add \
+                 them.",
                 KARPENTER_CATALOGUE.clouds,
                 names.len()
             ),
@@ -324,7 +362,15 @@ impl Requirements {
 
     /// Merges the requirements with the same key and operator.
     pub fn finish(self, report: &mut Report) -> Converted {
+        let before = report.problems.len();
         contradictions::report(&self.all, report);
+        if let Some(path) = self.unmet.filter(|_| !self.is_wrong && report.problems.len() == before) {
+            report.problem(
+                path,
+                "nothing in the built-in catalogue meets it together with the pool's other requirements",
+                "correct one of them, or name instance types with node.kubernetes.io/instance-type alone",
+            );
+        }
         let mut merged: Vec<Requirement> = Vec::new();
         let mut places = self.places;
         for Made { path, requirement: next, .. } in self.all {

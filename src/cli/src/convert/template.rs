@@ -116,17 +116,14 @@ fn labels(
             metadata.labels.insert(key, value);
         } else {
             // Karpenter treats such a label as a requirement with one value.
-            requirements.add(
-                KarpenterRequirement {
-                    path,
-                    key,
-                    operator: Operator::In,
-                    values: vec![value],
-                    min_values: None,
-                    is_label: true,
-                },
-                report,
-            );
+            requirements.of_label(KarpenterRequirement {
+                path,
+                key,
+                operator: Operator::In,
+                values: vec![value],
+                min_values: None,
+                is_label: true,
+            });
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The values of requirements: numbers of cores, names of the catalogue, and whether a value meets a requirement.
 
+use std::collections::BTreeSet;
+
 use poolwright_api::Operator;
-use poolwright_catalog::{ResourceName, quantity};
+use poolwright_catalog::{InstanceType, ResourceName, quantity};
 use poolwright_provider_contract::karpenter::LabelMapping;
 use poolwright_terms::labels as ours;
 use serde_json::Value;
@@ -91,15 +93,27 @@ pub(super) fn values_in_words(key: &str) -> &'static str {
 
 /// Returns the families or types of the catalogue that meet a requirement on a part of their name; for `NotIn`, those that do not.
 pub(super) fn names_listed(mapping: LabelMapping, operator: Operator, values: &[String]) -> Vec<String> {
-    let part = |name: &'static str| match mapping {
+    names_among(&KARPENTER_CATALOGUE.kinds, mapping, operator, values)
+}
+
+/// Does the same for some types of the catalogue.
+pub(super) fn names_among<'k>(
+    kinds: impl IntoIterator<Item = &'k InstanceType>,
+    mapping: LabelMapping,
+    operator: Operator,
+    values: &[String],
+) -> Vec<String> {
+    let part = |name: &'k str| match mapping {
         LabelMapping::Category => Some(parts(name).0),
         LabelMapping::Generation => Some(parts(name).1),
         _ => name.split_once('.').map(|(_, size)| size),
     };
-    let known = &*KARPENTER_CATALOGUE;
-    let all = if mapping == LabelMapping::Size { &known.types } else { &known.families };
-    let is_listed = |name: &&'static String| part(name).is_some_and(|part| is_met(operator, values, part));
-    all.iter().filter(is_listed).cloned().collect()
+    let is_size = mapping == LabelMapping::Size;
+    let name = |kind: &'k InstanceType| if is_size { kind.name.as_str() } else { kind.family() };
+    let is_listed = |name: &&'k str| part(name).is_some_and(|part| is_met(operator, values, part));
+    // Each family once.
+    let names: BTreeSet<&str> = kinds.into_iter().map(name).filter(is_listed).collect();
+    names.into_iter().map(str::to_owned).collect()
 }
 
 /// Does the same for the selector of a pod; `None` if it cannot list so many, or none.

@@ -39,7 +39,8 @@ pub fn prices(flags: &PricesFlags, out: &mut impl Write) -> Result<ExitStatus, F
         Some(_) => price_age::CATALOGUE,
         None => "--provider reads the prices of today from a cloud",
     };
-    list.notes.extend(price_age::note(price_age::oldest([&believed.catalogue]), believed.today, remedy));
+    let oldest = price_age::oldest(prices::matching(&believed, &wanted));
+    list.notes.extend(price_age::note(oldest, believed.today, remedy));
     let first = match (flags.first, flags.output) {
         (Some(first), _) => first,
         (None, MarketFormat::Table | MarketFormat::Wide) => SHOWN,

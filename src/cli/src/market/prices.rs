@@ -2,12 +2,15 @@
 
 use std::cmp::Ordering;
 
-use poolwright_catalog::{InstanceType, Interruptions, OfferingId, Price, UnknownPrice, UsdPerHour};
+use poolwright_catalog::{
+    InstanceType, Interruptions, Offering, OfferingId, Price, UnknownPrice, UsdPerHour,
+};
 use poolwright_terms::CapacityType;
 use serde::Serialize;
 
 use super::only::Only;
 use super::read::Believed;
+use crate::price_age;
 
 /// The reason for an unknown spot price that the price history lacks.
 const NO_SPOT: &str = "the spot price history has none for this type in this zone";
@@ -22,7 +25,7 @@ pub struct Prices {
     pub kind: &'static str,
     /// The source of the prices.
     pub source: String,
-    /// The oldest date of a price; null if no price has a date.
+    /// The oldest date of a price of these offerings; null if none has a date.
     pub as_of: Option<String>,
     /// The number of offerings that match, printed or not.
     pub total: usize,
@@ -93,13 +96,11 @@ pub fn list(believed: &Believed, only: &Only) -> Result<Prices, String> {
         return Err(unknown);
     }
     let mut rows: Vec<Row> = Vec::new();
-    for offering in catalogue.offerings() {
+    for offering in matching(believed, only) {
         let kind = &catalogue.types()[&offering.id.instance_type];
-        if only.takes(kind, &offering.id) {
-            let mut row = row(believed, kind, &offering.id, &offering.price);
-            row.interruptions = offering.interruptions.as_ref().map(|said| rate(said, believed));
-            rows.push(row);
-        }
+        let mut row = row(believed, kind, &offering.id, &offering.price);
+        row.interruptions = offering.interruptions.as_ref().map(|said| rate(said, believed));
+        rows.push(row);
     }
     for (kind, id) in unpriced_spot(believed) {
         if only.takes(kind, &id) {
@@ -113,12 +114,19 @@ pub fn list(believed: &Believed, only: &Only) -> Result<Prices, String> {
         api_version: poolwright_terms::API_VERSION,
         kind: "Prices",
         source: catalogue.origin().source.clone(),
-        as_of: catalogue.origin().as_of.map(|day| day.to_string()),
+        as_of: price_age::oldest(matching(believed, only)).map(|day| day.to_string()),
         total: rows.len(),
         unknown: rows.iter().filter(|row| row.usd_micros_per_hour.is_none()).count(),
         offerings: rows,
         notes: believed.notes.clone(),
     })
+}
+
+/// Returns the offerings of the catalogue that match the filter.
+pub fn matching<'b>(believed: &'b Believed, only: &'b Only) -> impl Iterator<Item = &'b Offering> {
+    let catalogue = &believed.catalogue;
+    let is_wanted = move |one: &&Offering| only.takes(&catalogue.types()[&one.id.instance_type], &one.id);
+    catalogue.offerings().iter().filter(is_wanted)
 }
 
 /// Returns the types and zones that a cloud sells as spot without a price in its history. Poolwright buys nothing there, and the

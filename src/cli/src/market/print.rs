@@ -148,7 +148,11 @@ pub fn prices(list: &Prices, layout: TableLayout, out: &mut impl Write) -> io::R
     for why in whys {
         writeln!(out, "{}", layout.fit(&format!("suspicious: {why}"), 2))?;
     }
-    origin(&list.source, list.as_of.as_deref(), layout, out)?;
+    if list.total == 0 {
+        writeln!(out, "{}", layout.fit(&format!("Source: {}.", list.source), 2))?;
+    } else {
+        origin(&list.source, list.as_of.as_deref(), layout, out)?;
+    }
     for (source, age) in rates(list) {
         let age = age.map_or_else(|| "undated".to_owned(), |days| format!("{days}d old"));
         let said = format!(

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use poolwright_catalog::Catalogue;
 use poolwright_core::plan::Commitment;
-use poolwright_intake::{Commitments, readable_commitments};
+use poolwright_intake::{Commitments, ReservedNodes, readable_commitments};
 
 use crate::exit::Failure;
 use crate::problems::Problems;
@@ -23,13 +23,21 @@ pub fn read_for_controller(path: &Path) -> Result<Commitments, Failure> {
     if problems.is_empty() { Ok(read) } else { Err(unusable(problems)) }
 }
 
-/// Reads the file for a plan. Returns the commitments, each with the offerings of the catalogue that it pays for, and the catalogue
-/// with the reservations added. All problems of the file are told together.
-pub fn read(path: &Path, catalogue: Catalogue) -> Result<(Vec<Commitment>, Catalogue), Failure> {
+/// What is paid for.
+#[derive(Debug, Default)]
+pub struct Prepaid {
+    /// The commitments, each with the offerings of the catalogue that it pays for.
+    pub terms: Vec<Commitment>,
+    /// The reservations.
+    pub reserved: Vec<ReservedNodes>,
+}
+
+/// Reads the file for a plan. Also returns the catalogue with the reservations added. All problems of the file are told together.
+pub fn read(path: &Path, catalogue: Catalogue) -> Result<(Prepaid, Catalogue), Failure> {
     apply(&source::file(path).map_err(Failure::bad_input)?, catalogue)
 }
 
-fn apply(source: &Source, catalogue: Catalogue) -> Result<(Vec<Commitment>, Catalogue), Failure> {
+fn apply(source: &Source, catalogue: Catalogue) -> Result<(Prepaid, Catalogue), Failure> {
     let (committed, mut problems) = readable_commitments(&source.name, &source.text);
     let (terms, found) = committed.resolve(&[&catalogue]);
     problems.extend(found);
@@ -38,8 +46,9 @@ fn apply(source: &Source, catalogue: Catalogue) -> Result<(Vec<Commitment>, Cata
             problems.push(problem);
         }
     }
+    let reserved = committed.reserved(&catalogue);
     match committed.with_reservations(catalogue) {
-        Ok(catalogue) if problems.is_empty() => return Ok((terms, catalogue)),
+        Ok(catalogue) if problems.is_empty() => return Ok((Prepaid { terms, reserved }, catalogue)),
         Ok(_) => {}
         Err(found) => problems.extend(found),
     }

@@ -2,6 +2,7 @@
 
 mod alternatives;
 pub mod assumed_volumes;
+pub mod buyable;
 mod cluster;
 pub mod commitments;
 mod existing;
@@ -15,6 +16,7 @@ mod namespace;
 mod narrowed;
 mod pool;
 mod preempt;
+mod prepaid;
 #[cfg(test)]
 mod tests;
 mod traced;
@@ -32,7 +34,7 @@ use poolwright_core::plan::{Plan, PlanOptions, Sharing, SpotRisk, plan};
 use poolwright_core::{Gang, PodKey, PoolName, Snapshot, why};
 use poolwright_intake::manifest::RefusedPods;
 use poolwright_report::plan::{CatalogueSummary, DocumentContext, PodNames, Refusal, document};
-use poolwright_terms::CapacityType;
+use poolwright_terms::{CapacityType, NodeClassRef};
 
 use crate::args::{InputFlags, PlanFlags, SearchFlags, SharingMode, limit};
 use crate::catalogue::{self, Selection};
@@ -40,6 +42,7 @@ use crate::exit::{ExitStatus, Failure};
 use crate::solve_timer::SolveTimer;
 use crate::{overrides, price_age, print, scheduler, solve};
 
+use commitments::Prepaid;
 pub use pool::sold_by_missing;
 
 /// The input of a plan, with what is needed to describe it.
@@ -94,10 +97,15 @@ impl Input {
         Some((format!("{one}{end}."), !is_planned))
     }
 
-    /// Returns a sentence about old prices.
+    /// Returns a sentence about old prices of offerings that the pools may buy.
     pub fn price_age(&self) -> Option<String> {
-        let sold = self.snapshot.catalogues.values().flatten().map(AsRef::as_ref);
-        price_age::note(price_age::oldest(sold), price_age::today(), price_age::CATALOGUE)
+        let snapshot = &self.snapshot;
+        let sold = |class: &NodeClassRef| match snapshot.catalogues.get(class) {
+            Some(Ok(catalogue)) => Some(&**catalogue),
+            _ => None,
+        };
+        let offerings = buyable::offerings(snapshot.pools.values().map(|pool| &**pool), sold);
+        price_age::note(price_age::oldest(offerings), price_age::today(), price_age::CATALOGUE)
     }
 }
 
@@ -213,9 +221,9 @@ pub fn prepare(
             "--gpu-map: only used with --trace; add --trace, or remove --gpu-map",
         ));
     }
-    let (committed, catalogue) = match &flags.commitments {
+    let (prepaid, catalogue) = match &flags.commitments {
         Some(path) => commitments::read(path, catalogue)?,
-        None => (Vec::new(), catalogue),
+        None => (Prepaid::default(), catalogue),
     };
     let offers = Offers::new(flags, catalogue);
     let scheduler = scheduler::read(flags.scheduler_config.as_deref())?;
@@ -237,6 +245,8 @@ pub fn prepare(
     if input.origin == missing::Origin::Files {
         input.notes.extend(sold.notes(&input.snapshot));
     }
+    let Prepaid { terms, reserved } = prepaid;
+    input.notes.extend(prepaid::notes(&input.snapshot, &offers.catalogue, &reserved, &terms));
     if let Some(namespace) = namespace {
         namespace.clone_into(&mut input.namespace);
     }
@@ -250,7 +260,7 @@ pub fn prepare(
         namespace_limits,
         sharing: sharing(flags)?,
         spot_risk: SpotRisk::losing(flags.at_risk),
-        commitments: committed,
+        commitments: terms,
         preferences: flags.preferences.into(),
         min_values: flags.pool_rules.min_values_policy.into(),
         default_usd_per_hour: limit(flags.pool_rules.default_usd_per_hour)

@@ -12,6 +12,7 @@ use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::{Operator, Pod, PodKey, PodSpec, Pool, PoolName, Requirement, Snapshot, rules};
 use poolwright_terms::{CapacityType, NodeClassRef, Reason, domains, labels};
 
+use super::buyable::meets;
 use super::{Input, Offers, plan_with_room, pool};
 use crate::catalogue::default_provider;
 use crate::node_classes::Known;
@@ -308,18 +309,6 @@ fn holds(catalogue: &Catalogue, pool: &Pool, pod: &Pod, kind: impl Fn(&Offering)
         }
         meets(catalogue, pool, offering, |labels| rules::check_labels(&pod.spec, labels).is_ok())
     })
-}
-
-/// Returns whether an offering meets the requirements of a pool, and its labels a further condition.
-fn meets(
-    catalogue: &Catalogue,
-    pool: &Pool,
-    offering: &Offering,
-    further: impl Fn(&rules::NewNodeLabels<'_>) -> bool,
-) -> bool {
-    let of_offering = catalogue.node_labels(offering);
-    let labels = rules::NewNodeLabels { offering: &of_offering, template: &pool.labels, pool: &pool.name };
-    pool.requirements.iter().all(|one| rules::matches(one, &labels)) && further(&labels)
 }
 
 /// Returns whether a node of a type has room for a pod. Parts of GPUs fit if the node has GPUs.

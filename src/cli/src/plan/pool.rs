@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use poolwright_api::meant;
-use poolwright_catalog::{Catalogue, ProviderName};
+use poolwright_catalog::{Catalogue, InstanceType, InstanceTypeName, ProviderName};
 use poolwright_core::{
     Deadlines, Disruption, Pool, PoolLimits, PoolName, ScaleToZero, Snapshot, SpotRules, Uid,
 };
@@ -13,7 +13,7 @@ use poolwright_terms::{CapacityType, NodeClassRef};
 
 use super::Offers;
 use crate::catalogue::{Selection, default_provider};
-use crate::clouds::{clouds, not_built, of_kind};
+use crate::clouds::{clouds, find, not_built, of_kind};
 use crate::exit::Failure;
 use crate::node_classes::Known;
 use crate::not_sold::{self, LeftOut, Range};
@@ -35,21 +35,36 @@ pub fn set_catalogues(
 ) -> Result<Catalogue, Failure> {
     if snapshot.pools.is_empty() {
         let none = if strict { "the cluster has no NodePool" } else { "no NodePool is given" };
-        notes.push(format!("{none}; the plan may use the whole catalogue"));
-        return without_pool(snapshot, offers, notes);
+        let at = notes.len();
+        let WithoutPool { catalogue, left_out } = without_pool(snapshot, offers, notes)?;
+        let left_out: Vec<&str> = left_out.iter().map(InstanceTypeName::as_str).collect();
+        let except = match not_sold::first_of(&left_out) {
+            none if none.is_empty() => String::new(),
+            some => format!(" except {some}, which node classes do not sell by default"),
+        };
+        notes.insert(at, format!("{none}; the plan may use the whole catalogue{except}"));
+        return Ok(catalogue);
     }
     let (catalogues, all) = sold(snapshot, known, strict, offers, notes);
     snapshot.catalogues = catalogues;
     Ok(all)
 }
 
-/// Lets `snapshot` buy all offerings that the flags select: by default the on-demand offerings of one provider. Returns these
-/// offerings.
+/// What a plan without a pool may buy.
+pub struct WithoutPool {
+    /// The offerings.
+    pub catalogue: Catalogue,
+    /// The types that are not among them, because node classes do not sell them by default.
+    left_out: Vec<InstanceTypeName>,
+}
+
+/// Lets `snapshot` buy all offerings that the flags select and that node classes of the usual settings sell: by default the on-demand
+/// offerings of one provider. A plan must not count on types that the node class of its reader would not sell.
 pub fn without_pool(
     snapshot: &mut Snapshot,
     offers: &Offers,
     notes: &mut Vec<String>,
-) -> Result<Catalogue, Failure> {
+) -> Result<WithoutPool, Failure> {
     let mut wanted = offers.wanted.clone();
     wanted.provider = provider(offers, notes);
     if wanted.capacity_types.is_empty() {
@@ -58,11 +73,25 @@ pub fn without_pool(
             wanted.capacity_types.push(CapacityType::Reserved);
         }
     }
-    let catalogue = wanted.of(&offers.catalogue)?;
+    let whole = wanted.of(&offers.catalogue)?;
     let pool = implicit();
+    let (sold, mut unsold) = by_usual_class(&whole);
+    let range = Range { class: &pool.node_class, sold: &sold, left_out: Some(&unsold) };
+    let (asked, note) = not_sold::without_pool(range, &whole, snapshot.pods.unbound());
+    notes.extend(note);
+    unsold.retain(|name, _| !asked.contains(name));
+    let catalogue = whole.filtered(|kind, _| !unsold.contains_key(&kind.name));
     snapshot.catalogues.insert(pool.node_class.clone(), Ok(Arc::new(catalogue.clone())));
     snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
-    Ok(catalogue)
+    Ok(WithoutPool { catalogue, left_out: unsold.into_keys().collect() })
+}
+
+/// Returns what node classes of the usual settings sell of a catalogue, and why they do not sell the other types.
+fn by_usual_class(catalogue: &Catalogue) -> (Catalogue, BTreeMap<InstanceTypeName, String>) {
+    let why = |kind: &InstanceType| (find(kind.provider.as_str())?.node_class.leaves_out)(kind);
+    let kinds = catalogue.types().values();
+    let unsold: BTreeMap<_, _> = kinds.filter_map(|kind| Some((kind.name.clone(), why(kind)?))).collect();
+    (catalogue.filtered(|kind, _| !unsold.contains_key(&kind.name)), unsold)
 }
 
 /// Returns the catalogues of the node classes of the pools. Adds notes about types that are asked for by name but not sold.
@@ -114,7 +143,7 @@ fn of_class(
         return Err(why.clone());
     }
     let Some(found) = known.classes.get(class) else {
-        return of_missing(class, known, strict, offers, notes);
+        return of_missing(class, known, strict, offers, notes, left_out);
     };
     let own = found.facts.provider.as_deref();
     keeps_provider(class, own, offers)?;
@@ -148,7 +177,7 @@ pub fn sold_by_missing(
     let wanted = Selection::default();
     let offers = Offers { catalogue: prices.clone(), wanted, written_capacity: None, prepaid: false };
     let mut told = Vec::new();
-    let sells = of_missing(class, known, false, &offers, &mut told)?;
+    let sells = of_missing(class, known, false, &offers, &mut told, &mut LeftOut::new())?;
     if told.len() > 1 {
         // The note on the choice of a provider names a flag of plans.
         told.truncate(1);
@@ -169,6 +198,7 @@ fn of_missing(
     strict: bool,
     offers: &Offers,
     notes: &mut Vec<String>,
+    left_out: &mut LeftOut,
 ) -> Result<Catalogue, String> {
     let is_of_ours = class.group == poolwright_terms::GROUP;
     let Some(cloud) = of_kind(&class.kind).filter(|_| is_of_ours) else {
@@ -206,14 +236,20 @@ fn of_missing(
                 || "in the catalogue".to_owned(),
                 |_| {
                     format!(
-                        "that the catalogue has of {}, with the usual disks and kubelet settings",
+                        "that the catalogue has of {} and that such a class sells by default, with the usual disks and kubelet settings",
                         cloud.short
                     )
                 },
             );
             notes.push(format!("{class} is not in the files; its pools may buy everything {what}"));
             let provider = own.map(str::to_owned).or_else(|| provider(offers, notes));
-            not_empty(class, part(offers, provider.as_deref()), own, offers)
+            let mut sells = part(offers, provider.as_deref());
+            if own.is_some() {
+                let (usual, unsold) = by_usual_class(&sells);
+                left_out.insert(class.clone(), unsold);
+                sells = usual;
+            }
+            not_empty(class, sells, own, offers)
         }
     }
 }

@@ -42,7 +42,7 @@ pub fn input(
         pods: pods.into_iter().map(waiting).map(|pod| (pod.key.clone(), Arc::new(pod))).collect(),
         ..Snapshot::default()
     };
-    let chosen = pool::without_pool(&mut snapshot, offers, &mut notes)?;
+    let chosen = pool::without_pool(&mut snapshot, offers, &mut notes)?.catalogue;
     Ok(Input {
         snapshot,
         catalogue: CatalogueSummary::of(&chosen),

@@ -27,7 +27,7 @@ use poolwright_report::replay::{History, Machine, Report, bounds_over_time, igno
 use poolwright_sim::accidents::Rates;
 use poolwright_sim::cloud::{NODE_CLASS_KIND, SIM_NODE_CLASS};
 use poolwright_sim::replay::{Replay, ReplayError, SeededDelays};
-use poolwright_terms::CapacityType;
+use poolwright_terms::{CapacityType, NodeClassRef};
 use serde_json::Value;
 
 use crate::args::{ReplayFlags, Span, limit};
@@ -35,6 +35,7 @@ use crate::catalogue;
 use crate::clouds::clouds;
 use crate::exit::{ExitStatus, Failure};
 use crate::overrides;
+use crate::plan::buyable;
 use crate::price_age;
 use crate::print::TableLayout;
 use crate::problems::Problems;
@@ -148,8 +149,9 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
     let intolerable = pools::intolerable(&pools.models, arrivals.iter().map(|arrival| &arrival.pod));
     let not_sold = pools.not_sold(&replay.catalogue, arrivals.iter().map(|arrival| &arrival.pod));
     let remedy = "--prices takes newer ones (docs/catalogue.md)";
-    let sold = pools.sold.values().map(AsRef::as_ref);
-    let old = price_age::note(price_age::oldest(sold), price_age::today(), remedy);
+    let sold = |class: &NodeClassRef| pools.sold.get(class).map(|catalogue| &**catalogue);
+    let offerings = buyable::offerings(pools.models.iter(), sold);
+    let old = price_age::note(price_age::oldest(offerings), price_age::today(), remedy);
     let notes = pools.notes.iter().chain(&work.notes).cloned();
     let ignored = ignored_by_limit(&pools.models).into_iter().chain(ignored);
     let notes = notes.chain(ignored).chain(intolerable).chain(not_sold).chain(old).collect();

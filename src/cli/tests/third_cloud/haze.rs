@@ -15,7 +15,7 @@ use poolwright_provider_contract::{
     Clock, CloudProvider, ConditionOutcome, Connect, ConnectError, Connected, Flag, FlagValues, Instance,
     InstanceState, LaunchError, LaunchRequest, LaunchedInstance, MarketRegistration, NodeClass,
     NodeClassCondition, NodeClassFacts, NodeClassKind, NodeClassStatus, NodeClassStatusSource, ProviderError,
-    Registration, Site, sells_all,
+    Registration, Site, leaves_out_nothing, sells_all,
 };
 use poolwright_terms::{NodeClassRef, RegisteredReason, reasons};
 use schemars::JsonSchema;
@@ -33,6 +33,7 @@ pub const REGISTRATION: Registration = Registration {
         conditions: &[SKY_READY],
         read,
         sells: sells_all,
+        leaves_out: leaves_out_nothing,
     },
     reasons: HazeReason::TABLE,
     flags: &[ACCOUNT],

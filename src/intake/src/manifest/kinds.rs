@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Manifest;
 use super::objects::{Object, group, meta};
+use super::operators::{always_makes_pods, never_makes_pods};
 use crate::error::{IntakeError, OfObject, object_name};
 use crate::pod_sets;
 
@@ -37,14 +38,18 @@ pub(super) const KINDS: [(&str, &str, bool); 23] = [
 ];
 
 /// Further kinds without a namespace. Custom resources of others may have more, which count as namespaced.
-const CLUSTER_SCOPED: [&str; 30] = [
+const CLUSTER_SCOPED: [&str; 48] = [
     "APIService",
     "AdmissionCheck",
     "CSIDriver",
     "CertificateSigningRequest",
+    "CiliumClusterwideNetworkPolicy",
+    "ClusterAnalysisTemplate",
     "ClusterExternalSecret",
+    "ClusterImageCatalog",
     "ClusterIssuer",
     "ClusterPolicy",
+    "ClusterPushSecret",
     "ClusterQueue",
     "ClusterRole",
     "ClusterRoleBinding",
@@ -52,16 +57,30 @@ const CLUSTER_SCOPED: [&str; 30] = [
     "ClusterServingRuntime",
     "ClusterTrainingRuntime",
     "ClusterTriggerAuthentication",
+    "ClusterTrustBundle",
     "ClusterWorkflowTemplate",
+    "Cohort",
     "CustomResourceDefinition",
     "DeviceClass",
+    "DeviceTaintRule",
     "FlowSchema",
     "GatewayClass",
+    "GlobalNetworkPolicy",
+    "IPAddress",
     "IngressClass",
+    "MultiKueueCluster",
+    "MultiKueueConfig",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
     "MutatingWebhookConfiguration",
+    "NVIDIADriver",
+    "NodeFeatureRule",
     "PriorityLevelConfiguration",
+    "ProvisioningRequestConfig",
     "ResourceFlavor",
     "ResourceSlice",
+    "ServiceCIDR",
+    "Topology",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
     "ValidatingWebhookConfiguration",
@@ -72,9 +91,14 @@ const CLUSTER_SCOPED: [&str; 30] = [
 
 /// Returns whether objects of a kind have no namespace, as far as this is known. Node classes have none either; their clouds know
 /// their kinds.
-pub fn is_cluster_scoped(kind: &str) -> bool {
+pub fn is_cluster_scoped(api_version: &str, kind: &str) -> bool {
     let is_listed = KINDS.iter().any(|(known, _, namespaced)| *known == kind && !*namespaced);
-    is_listed || CLUSTER_SCOPED.contains(&kind)
+    is_listed || CLUSTER_SCOPED.contains(&kind) || is_of_karpenter(group(api_version))
+}
+
+/// Returns whether a group is of Karpenter, of a provider of it, or of the service that runs it. No kind of them has a namespace.
+fn is_of_karpenter(group: &str) -> bool {
+    group.starts_with("karpenter.") || group == "eks.amazonaws.com"
 }
 
 /// Groups without kinds that create pods. Their objects are skipped without a note.
@@ -176,7 +200,7 @@ impl Object {
         }
         let scaling = self.scaling();
         let what = || format!("{} {} is not read", self.api_version, self.kind);
-        let is_quiet = QUIET_GROUPS.contains(&group);
+        let is_quiet = QUIET_GROUPS.contains(&group) || never_makes_pods(group, &self.kind);
         let lacks_pods = self.makes_pods() && !is_shown_otherwise;
         // A runtime that a quota refuses was read before.
         let runtime = || {
@@ -197,6 +221,8 @@ impl Object {
             format!("{}; {scaling}", what())
         } else if lacks_pods && self.is_over() {
             "it has ended or is suspended, and has no pods now".to_owned()
+        } else if self.asks_for_none() {
+            "its replicas are 0, so that it has no pods now".to_owned()
         } else if self.kind == "CronJob" && group == "batch" {
             let name = meta(&self.value, "name").unwrap_or("NAME");
             format!(
@@ -211,7 +237,7 @@ impl Object {
             format!("{}, because there is no such kind; correct apiVersion or kind", what())
         } else if is_quiet || (group == "apps" && self.kind == "ControllerRevision") {
             return;
-        } else if group.starts_with("karpenter.") || group == "eks.amazonaws.com" {
+        } else if is_of_karpenter(group) {
             format!("{}; convert it with `poolwright convert`", what())
         } else if self.kind == "PodGroup" {
             format!("{}; its pods are planned one by one, not as a gang", what())
@@ -249,9 +275,20 @@ impl Object {
         self.makes_pods() && !is_shown_otherwise && !self.is_over() && !is_clock
     }
 
+    /// Returns whether it is of a kind that always makes pods, but asks for none now.
+    fn asks_for_none(&self) -> bool {
+        always_makes_pods(group(&self.api_version), &self.kind) && self.value["spec"]["replicas"] == 0
+    }
+
     /// Returns whether it makes pods: its kind is known for that, or its spec has a list of containers or asks for GPUs.
     pub(super) fn makes_pods(&self) -> bool {
         let group = group(&self.api_version);
+        if always_makes_pods(group, &self.kind) {
+            return !self.asks_for_none();
+        }
+        if never_makes_pods(group, &self.kind) {
+            return false;
+        }
         let is_rule = POLICIES.iter().any(|end| group.ends_with(end)) || QUIET_GROUPS.contains(&group);
         let is_template = TEMPLATES.contains(&self.kind.as_str());
         // Limits of autoscalers and of their buffers are about nodes.

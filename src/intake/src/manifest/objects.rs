@@ -159,7 +159,7 @@ impl Object {
 
     /// Returns whether it has a namespace. Unknown kinds count as such.
     pub(super) fn is_namespaced(&self) -> bool {
-        !is_cluster_scoped(&self.kind) && !self.is_node_class()
+        !is_cluster_scoped(&self.api_version, &self.kind) && !self.is_node_class()
     }
 
     /// Returns whether an API server has stored the object: it then has a UID and a version.

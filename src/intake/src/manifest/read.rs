@@ -483,15 +483,20 @@ impl Object {
         let (over, notes) = self.hold_back(&mut expansion, had.map_or(0, |had| had.all), shared);
         if let Some(had) = had.filter(|_| before > 0) {
             let lacks = expansion.pods.len();
+            let gone = match had.gone {
+                0 => String::new(),
+                1 => ", without 1 that has ended or is being deleted".to_owned(),
+                gone => format!(", without {gone} that have ended or are being deleted"),
+            };
             note(&match had {
                 Had { pods, makers: None, .. } => {
-                    format!("pods in the manifest: {pods}; pods that it lacks, planned too: {lacks}")
+                    format!("pods in the manifest: {pods}{gone}; pods that it lacks, planned too: {lacks}")
                 }
                 Had { pods: 0, makers: Some(kind), .. } => format!(
                     "its {kind}s in the manifest count by themselves; pods that it lacks besides, planned too: {lacks}"
                 ),
                 Had { pods, makers: Some(kind), .. } => format!(
-                    "pods in the manifest: {pods}; its {kind}s there count by themselves; pods that it lacks besides, planned too: {lacks}"
+                    "pods in the manifest: {pods}{gone}; its {kind}s there count by themselves; pods that it lacks besides, planned too: {lacks}"
                 ),
             });
         }

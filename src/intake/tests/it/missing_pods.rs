@@ -69,14 +69,8 @@ fn a_replica_set_counts_its_living_pods_and_its_deployment_counts_nothing_twice(
             manifest.pods.iter().filter(|pod| matches!(pod.phase, PodPhase::Unschedulable { .. })).count();
         // The stored pod that runs has no node here, so it waits like the three that are missing.
         assert_eq!(waiting, 4, "{text}");
-        assert!(
-            manifest
-                .notes
-                .iter()
-                .any(|note| note.ends_with("pods in the manifest: 1; pods that it lacks, planned too: 3")),
-            "{:?}",
-            manifest.notes
-        );
+        let told = "pods in the manifest: 1, without 1 that has ended or is being deleted; pods that it lacks, planned too: 3";
+        assert!(manifest.notes.iter().any(|note| note.ends_with(told)), "{:?}", manifest.notes);
     }
     assert_eq!(read(&deployment).pods.len(), 4);
 }
@@ -249,4 +243,14 @@ fn the_jobs_of_a_job_set_are_not_called_pods() {
     assert_eq!(manifest.notes, [told]);
     let manifest = read(&format!("{set}{}{}", job("train-w-0"), job("train-w-1")));
     assert_eq!(manifest.notes, ["JobSet default/train: its Jobs in the manifest count instead"]);
+}
+
+#[test]
+fn pods_that_have_ended_or_are_being_deleted_are_told_beside_those_that_count() {
+    let owner = ["ReplicaSet", "web-5d", "u-web-5d"];
+    let set = stored("ReplicaSet", "web-5d", None, "spec: {replicas: 1, selector: {}, TEMPLATE}");
+    let (failed, done) = (child("web-5d-a", owner, "Failed"), child("web-5d-b", owner, "Succeeded"));
+    let manifest = read(&format!("{set}{failed}{done}"));
+    let told = "pods in the manifest: 0, without 2 that have ended or are being deleted; pods that it lacks, planned too: 1";
+    assert!(manifest.notes.iter().any(|note| note.ends_with(told)), "{:?}", manifest.notes);
 }

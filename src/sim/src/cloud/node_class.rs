@@ -2,7 +2,7 @@
 
 use kube::{CustomResource, CustomResourceExt, KubeSchema};
 use poolwright_api::strict;
-use poolwright_provider_contract::{NodeClass, NodeClassFacts, NodeClassKind, sells_all};
+use poolwright_provider_contract::{NodeClass, NodeClassFacts, NodeClassKind, leaves_out_nothing, sells_all};
 use serde::{Deserialize, Serialize};
 
 /// Launches nodes in a simulated cloud.
@@ -21,6 +21,7 @@ pub const SIM_NODE_CLASS: NodeClass = NodeClass {
     conditions: &[],
     read: |object| strict::read::<SimNodeClass>(object).map(|_| NodeClassFacts::default()),
     sells: sells_all,
+    leaves_out: leaves_out_nothing,
 };
 
 /// Returns the kinds of these node classes.

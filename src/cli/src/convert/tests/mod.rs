@@ -7,6 +7,7 @@ mod problems;
 mod report;
 mod requirements;
 mod restrictions;
+mod scope;
 mod words;
 mod workload;
 

@@ -92,7 +92,7 @@ fn vcpus_of_every_type_of_the_built_in_catalogue_are_one_more_than_its_label() {
 fn min_values_stay_and_their_policy_is_named() {
     let converted = requiring(&json!([
         {"key": "node.kubernetes.io/instance-type", "operator": "Exists", "minValues": 5},
-        {"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["c", "m", "r"], "minValues": 2},
+        {"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["g", "p"], "minValues": 2},
         {"key": "karpenter.k8s.aws/instance-gpu-manufacturer", "operator": "Exists", "minValues": 2},
     ]));
     let outcome =

@@ -176,9 +176,7 @@ fn limits_and_labels_that_do_not_do_what_they_say_are_told() {
         let told = note(&converted, field);
         assert!(told.outcome == Outcome::NotPossible && told.sentence.contains("limits nothing"), "{told:?}");
     }
-    for field in ["spec.limits.cpu", "spec.limits[\"nvidia.com/gpu\"]"] {
-        assert_eq!(note(&converted, field).outcome, Outcome::Kept);
-    }
+    assert_eq!(note(&converted, "spec.limits[\"nvidia.com/gpu\"]").outcome, Outcome::Kept);
     let cut = note(&converted, "spec.template.metadata.labels[\"nvidia.com/mig.config\"]");
     assert!(cut.outcome == Outcome::NotPossible && cut.sentence.contains("whole GPUs"), "{cut:?}");
     let shared = note(&converted, "spec.template.metadata.labels[\"nvidia.com/device-plugin.config\"]");
@@ -230,4 +228,19 @@ fn an_input_without_objects_becomes_nothing_at_all() {
         let empty = convert(&[Source { name: "file.yaml".to_owned(), text: text.to_owned() }]);
         assert_eq!(empty, super::super::Conversion::default(), "{text}");
     }
+}
+
+#[test]
+fn a_limit_on_what_machines_have_is_told_with_both_meanings_and_what_to_write() {
+    let converted =
+        of(&pool(|pool| pool["spec"]["limits"] = json!({"cpu": "20", "memory": "100Gi", "nodes": 5})));
+    for field in ["spec.limits.cpu", "spec.limits.memory"] {
+        let told = note(&converted, field);
+        let parts = ["Karpenter counts what machines have", "allocatable", "`limits.nodes`"];
+        assert!(
+            told.outcome == Outcome::Changed && parts.iter().all(|part| told.sentence.contains(part)),
+            "{told:?}"
+        );
+    }
+    assert_eq!(note(&converted, "spec.limits.nodes").outcome, Outcome::Kept);
 }
