@@ -73,13 +73,16 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
     if lines.iter().chain(&reason).any(|line| line.contains('$')) {
         lines.extend(input.price_age().map(|old| format!("Note: {old}.")));
     }
-    let volumes = match kind {
+    let unknown: Vec<String> = match kind {
         Explainable::Pod => {
-            why::unknown_volume_limits(snapshot, &plan, Some(&input.pod_key(name, namespace)?))
+            let key = input.pod_key(name, namespace)?;
+            let unpriced = why::unpriced(snapshot, &plan, &options, Some(&key));
+            let volumes = why::unknown_volume_limits(snapshot, &plan, Some(&key));
+            unpriced.map(|unpriced| unpriced.note).into_iter().chain(volumes).collect()
         }
-        Explainable::Node | Explainable::Claim | Explainable::Pool => None,
+        Explainable::Node | Explainable::Claim | Explainable::Pool => Vec::new(),
     };
-    let notes = volumes.into_iter().chain(input.notes_about(kind, name));
+    let notes = unknown.into_iter().chain(input.notes_about(kind, name));
     lines.extend(notes.map(|note| format!("Note: {}.", note.trim_end_matches('.'))));
     if let Some(namespace) = namespace.filter(|_| kind != Explainable::Pod) {
         lines.push(format!("-n {namespace} has no effect here: only pods have a namespace."));

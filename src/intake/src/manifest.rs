@@ -18,6 +18,7 @@ mod read;
 mod refusals;
 mod revisions;
 mod scale_down;
+mod slips;
 mod spreads;
 
 use std::collections::BTreeSet;

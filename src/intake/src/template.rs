@@ -160,6 +160,7 @@ impl<'a> Template<'a> {
         let namespace = self.owner.namespace.as_deref();
         let mut problems = Vec::new();
         has_containers(&path, spec.as_ref()).keep(&mut problems);
+        let defaults = spec.as_ref().map(|spec| self.admission.defaults_of(namespace, spec));
         let admit = |spec: &mut k8s::PodSpec| self.admission.admit(&path, namespace, spec);
         let notes = spec.as_mut().and_then(|spec| admit(spec).keep(&mut problems)).unwrap_or_default();
         for (at, claim) in self.claims.iter().enumerate() {
@@ -194,6 +195,7 @@ impl<'a> Template<'a> {
         };
         first.phase = submitted(first.phase);
         first.spec.unmodelled.extend_from_slice(extra);
+        first.request_origins.extend(defaults.into_iter().flatten());
         let mut made = Expansion { notes, ..Expansion::default() };
         let numbers = self.numbers.clone().unwrap_or_else(|| (self.first..self.first + count).collect());
         for at in numbers {

@@ -35,8 +35,12 @@ pub(crate) fn single(value: &Value, making: Making<'_>) -> Expanded {
     let is_new = object.metadata.uid.is_none() && object.metadata.resource_version.is_none();
     let namespace = object.metadata.namespace.clone();
     let namespace = namespace.as_deref();
+    let mut defaults = Vec::new();
     let notes = match &mut object.spec {
-        Some(spec) if is_new => making.admission.admit("spec", namespace, spec).keep(&mut problems),
+        Some(spec) if is_new => {
+            defaults = making.admission.defaults_of(namespace, spec);
+            making.admission.admit("spec", namespace, spec).keep(&mut problems)
+        }
         _ => None,
     };
     let converted = pod::convert(&object, "spec").map_err(one);
@@ -48,6 +52,7 @@ pub(crate) fn single(value: &Value, making: Making<'_>) -> Expanded {
             converted.uid = Uid(converted.key.to_string());
         }
         converted.phase = submitted(converted.phase);
+        converted.request_origins.extend(defaults);
         converted
     });
     let spec = object.spec.unwrap_or_default();

@@ -309,3 +309,15 @@ fn a_plan_under_weights_says_what_they_cost_and_is_not_called_the_cheapest() {
     let alone = plan.baselines.one_pod_per_node;
     assert_eq!((alone.cost, alone.unplaced), (usd(1_070), 0));
 }
+
+#[test]
+fn a_bound_is_said_to_hold_for_offerings_with_known_prices_if_others_might_cost_less() {
+    let mut snapshot = Snapshot::default();
+    snapshot.catalogues.insert(node_class(), Ok(Arc::new(catalogue(0))));
+    let pool = pool("own", &["small"], 0, PoolLimits::default());
+    snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
+    let mut plan = documented(&snapshot, &PlanOptions::default());
+    assert!(!plan.under().contains(&Under::KnownPrices));
+    plan.unpriced_types = 3;
+    assert!(plan.under().contains(&Under::KnownPrices));
+}

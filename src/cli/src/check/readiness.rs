@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use poolwright_api::NodePool;
 use poolwright_catalog::ResourceName;
-use poolwright_core::rules::{self, NewNodeLabels};
+use poolwright_core::rules::{self, Discovered, NewNodeLabels};
 use poolwright_intake::ignored_annotations;
 use poolwright_provider_contract::preflight::Verdict;
 
@@ -55,7 +55,7 @@ const DISCOVERIES: [&str; 3] = ["gpu-operator", "node-feature-discovery", "gpu-f
 /// device plugin.
 ///
 /// A DaemonSet advertises the GPUs of a pool's nodes if it selects them by their labels and tolerates their taints. If GPU
-/// discovery runs in the cluster, it may set these labels, so the pools are not checked.
+/// discovery runs in the cluster, nodes also have the labels that it sets on them.
 pub fn device_plugin(
     nodes: &[Node],
     daemonsets: &[DaemonSet],
@@ -71,9 +71,8 @@ pub fn device_plugin(
     if let Some(daemonset) = plugins.first() {
         let name =
             format!("DaemonSet {}/{}", daemonset.namespace().unwrap_or_default(), daemonset.name_any());
-        let looked_for = daemonsets.iter().any(|one| is_any(one, &DISCOVERIES));
-        let found =
-            pools.iter().filter(|_| !looked_for).map(|pool| (pool.name_any(), chosen(&plugins, pool)));
+        let is_discovered = daemonsets.iter().any(|one| is_any(one, &DISCOVERIES));
+        let found = pools.iter().map(|pool| (pool.name_any(), chosen(&plugins, pool, is_discovered)));
         let found: Vec<(String, Chosen)> = found.collect();
         let names = |which: Chosen| {
             let names = found.iter().filter(|(_, chosen)| *chosen == which).map(|(name, _)| name.as_str());
@@ -127,11 +126,14 @@ enum Chosen {
     NeverWithGpus,
 }
 
-/// Returns the nodes of a pool on which these DaemonSets run. Zones are ignored, because only the zones of one region are known
-/// here. DaemonSets that cannot be read count as selecting nodes.
-fn chosen(plugins: &[&DaemonSet], pool: &NodePool) -> Chosen {
+/// Returns the nodes of a pool on which these DaemonSets run; `is_discovered` says whether GPU discovery labels nodes. Zones are
+/// ignored, because only the zones of one region are known here. DaemonSets that cannot be read, and those that choose nodes by what
+/// only discovery finds out, count as selecting nodes.
+fn chosen(plugins: &[&DaemonSet], pool: &NodePool, is_discovered: bool) -> Chosen {
     let plugins: Result<Vec<_>, _> = plugins.iter().map(|one| poolwright_intake::daemonset(one)).collect();
     let Ok(plugins) = plugins else { return Chosen::Some };
+    let discovered = plugins.iter().filter(|_| is_discovered);
+    let discovered: Vec<_> = discovered.map(|one| rules::without_unforeseen(&one.spec)).collect();
     let pool = poolwright_intake::node_pool(pool);
     let catalogue = poolwright_catalog::builtin();
     let (mut with_gpus, mut others) = (false, false);
@@ -145,7 +147,9 @@ fn chosen(plugins: &[&DaemonSet], pool: &NodePool) -> Chosen {
         }
         if !has_gpus {
             others = true;
-        } else if plugins.iter().any(|one| rules::daemonset_lands(&one.spec, &labels, &pool.taints)) {
+        } else if plugins.iter().any(|one| rules::daemonset_lands(&one.spec, &labels, &pool.taints))
+            || discovered.iter().any(|spec| rules::daemonset_lands(spec, &Discovered(&labels), &pool.taints))
+        {
             return Chosen::Some;
         } else {
             with_gpus = true;
@@ -251,6 +255,12 @@ mod tests {
             &[pool(json!({"family": "g5"}))],
             &[daemonset("node-feature-discovery-worker", "x")]
         )));
+        let discovery = daemonset("node-feature-discovery-worker", "x");
+        let tainted = pool(json!({"family": "g5", "taints": of_a_team}));
+        let Verdict::Wrong { why, .. } = verdict(&[tainted], &[discovery]) else {
+            panic!("discovery removes no taint")
+        };
+        assert!(why.contains("NodePool gpu"), "{why}");
         for unchosen in
             [json!({"family": "g5"}), json!({"family": "g5", "labels": present, "taints": of_a_team})]
         {

@@ -20,7 +20,6 @@ mod prepaid;
 #[cfg(test)]
 mod tests;
 mod traced;
-mod unlisted_spot;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -171,7 +170,9 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
         .as_deref()
         .map(|pod| alternatives::of_pod(&plan, pod, namespace, &input))
         .transpose()?;
-    input.notes.extend(unlisted_spot::note(&plan, &input.snapshot));
+    let unpriced = why::unpriced(&input.snapshot, &plan, &options, None);
+    input.notes.extend(unpriced.iter().map(|unpriced| unpriced.note.clone()));
+    input.notes.extend(why::uncounted_daemonsets(&input.snapshot, &plan));
     input.notes.extend(why::unknown_volume_limits(&input.snapshot, &plan, None));
     input.notes.extend(why::split_volumes(&input.snapshot, &plan));
     input.notes.extend(input.price_age());
@@ -191,6 +192,7 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     };
     let mut document = document(plan, asked, times).map_err(|refused| Failure::Other(refused.into()))?;
     document.explanation = explained;
+    document.unpriced_types = unpriced.map_or(0, |unpriced| unpriced.types);
     print::plan(&document, flags.output, out).map_err(Failure::writing)?;
     let leaves_out = document.pods.unplaced > 0
         || !document.refused.is_empty()

@@ -19,13 +19,15 @@ pub fn verdict(plan: &Document) -> String {
         Verdict::Within(gap) => {
             let steps = if plan.in_steps { " in these steps" } else { "" };
             let gap = percent(gap);
-            if plan.under().contains(&Under::SpotRules) {
+            let mut kept = plan.under();
+            kept.retain(|under| matches!(under, Under::SpotRules | Under::KnownPrices));
+            let which = if kept.is_empty() { String::new() } else { format!(" {}", words(&kept)) };
+            if kept.contains(&Under::SpotRules) {
                 return format!(
-                    "no plan {} can cost less{steps}; gap {gap}: the bound knows these rules only in part",
-                    words(&[Under::SpotRules])
+                    "no plan{which} can cost less{steps}; gap {gap}: the bound knows these rules only in part"
                 );
             }
-            format!("no plan can cost less{steps}; gap {gap}, proof {}", proof(plan.proof))
+            format!("no plan{which} can cost less{steps}; gap {gap}, proof {}", proof(plan.proof))
         }
     }
 }
@@ -38,6 +40,7 @@ fn words(under: &[Under]) -> String {
         Under::Interruptions => "if interruptions count",
         Under::SpotRules => "under the pools' rules on spot nodes",
         Under::MinValues => "under the pools' minValues",
+        Under::KnownPrices => "of offerings with known prices",
     };
     under.iter().map(word).collect::<Vec<_>>().join(", ")
 }

@@ -23,5 +23,6 @@ mod shared_gpus;
 mod support;
 mod third_cloud;
 mod top;
+mod unpriced;
 mod unreachable;
 mod usual_classes;

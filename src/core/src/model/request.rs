@@ -41,4 +41,11 @@ pub enum RequestPart {
         /// The amount.
         amount: u64,
     },
+    /// The default of a LimitRange for containers that state nothing.
+    Default {
+        /// The name of the LimitRange.
+        limit_range: String,
+        /// The amount, of all such containers together.
+        amount: u64,
+    },
 }

@@ -19,20 +19,62 @@ pub(crate) fn quantity(name: &ResourceName, amount: u64) -> String {
         return thousandths(amount);
     }
     if is_in_bytes(name) {
-        for (suffix, shift) in [("Ti", 40u32), ("Gi", 30), ("Mi", 20), ("Ki", 10)] {
-            let unit = 1u64 << shift;
-            if amount >= unit {
-                let tenths = (u128::from(amount) * 10 + u128::from(unit) / 2) / u128::from(unit);
-                let (whole, tenth) = (tenths / 10, tenths % 10);
-                return if tenth == 0 {
-                    format!("{whole}{suffix}")
-                } else {
-                    format!("{whole}.{tenth}{suffix}")
-                };
-            }
-        }
+        return bytes(amount);
     }
     amount.to_string()
+}
+
+/// The units of bytes: each with its binary logarithm.
+const UNITS: [(&str, u32); 4] = [("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)];
+/// The first number of units that is too long to read.
+const TOO_MANY: u64 = 10_000;
+
+/// Formats bytes: exactly if two decimals of a unit suffice, or else rounded.
+fn bytes(amount: u64) -> String {
+    let fits = UNITS.iter().position(|(_, shift)| amount >> shift > 0);
+    let Some(largest) = fits else {
+        return match amount {
+            0 => "0".to_owned(),
+            1 => "1 byte".to_owned(),
+            _ => format!("{amount} bytes"),
+        };
+    };
+    let hundredths = u128::from(amount) * 100;
+    let exact = UNITS[largest..]
+        .iter()
+        .find(|(_, shift)| hundredths.trailing_zeros() >= *shift && amount >> shift < TOO_MANY);
+    let (suffix, hundredths) = match exact {
+        Some((suffix, shift)) => (*suffix, hundredths >> shift),
+        None => {
+            let (suffix, shift) = UNITS[largest];
+            let tenths = (u128::from(amount) * 10 + (1 << (shift - 1))) >> shift;
+            (suffix, tenths * 10)
+        }
+    };
+    let (whole, rest) = (hundredths / 100, hundredths % 100);
+    if rest == 0 {
+        return format!("{whole}{suffix}");
+    }
+    format!("{whole}.{}{suffix}", format!("{rest:02}").trim_end_matches('0'))
+}
+
+/// Formats the most that a pod may ask for: never more than the amount, also where that is too long to read.
+pub(crate) fn at_most(name: &ResourceName, amount: u64) -> String {
+    let step: u64 = if !is_in_bytes(name) || amount < 1 << 20 {
+        1
+    } else if amount >> 20 < TOO_MANY {
+        1 << 20
+    } else {
+        // A quarter of a GiB has two decimals.
+        1 << 28
+    };
+    quantity(name, amount - amount % step)
+}
+
+/// Formats an amount with its resource, which may be CPU or memory: `2 cpu`, `4Gi memory`, `16 bytes of memory`.
+pub(crate) fn named(name: &ResourceName, amount: u64) -> String {
+    let link = if is_in_bytes(name) && amount >> 10 == 0 { " of " } else { " " };
+    format!("{}{link}{name}", quantity(name, amount))
 }
 
 /// The prefix of the resources for huge pages.
@@ -79,7 +121,7 @@ pub(crate) fn gist(list: &ResourceList) -> String {
     let plain: Vec<String> = list
         .iter()
         .filter(|(name, _)| matches!(name.as_str(), ResourceName::CPU | ResourceName::MEMORY))
-        .map(|(name, amount)| format!("{} {name}", quantity(name, amount)))
+        .map(|(name, amount)| named(name, amount))
         .collect();
     if plain.is_empty() { "no requests".to_owned() } else { plain.join(", ") }
 }
@@ -88,11 +130,11 @@ pub(crate) fn gist(list: &ResourceList) -> String {
 /// follow it.
 pub(crate) fn requests(list: &ResourceList, origin: impl Fn(&ResourceName) -> String) -> String {
     let is_plain = |name: &ResourceName| matches!(name.as_str(), ResourceName::CPU | ResourceName::MEMORY);
-    let named =
+    let is_shown =
         |name: &ResourceName| !name.as_str().starts_with(ATTACHABLE) && name.as_str() != ResourceName::PODS;
-    let shown = list.iter().filter(|(name, amount)| *amount > 0 && named(name));
+    let shown = list.iter().filter(|(name, amount)| *amount > 0 && is_shown(name));
     let (plain, others): (Vec<_>, Vec<_>) = shown.partition(|(name, _)| is_plain(name));
-    let plain = plain.into_iter().map(|(name, amount)| (name, format!("{} {name}", quantity(name, amount))));
+    let plain = plain.into_iter().map(|(name, amount)| (name, named(name, amount)));
     let others = others.into_iter().map(|(name, amount)| (name, amount_of(name, amount)));
     let all: Vec<String> =
         plain.chain(others).map(|(name, words)| format!("{words}{}", origin(name))).collect();
@@ -124,6 +166,42 @@ pub(crate) fn list<T: AsRef<str>>(items: &[T], most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_amount_of_memory_is_exact_where_two_decimals_suffice_and_has_a_unit() {
+        let memory = ResourceName::new(ResourceName::MEMORY);
+        for (amount, words) in [
+            (1 << 30, "1Gi"),
+            ((1 << 30) + (256 << 20), "1.25Gi"),
+            ((1 << 30) + (1 << 29), "1.5Gi"),
+            (1290 << 20, "1290Mi"),
+            (100 << 40, "100Ti"),
+            (512_000_000, "488.3Mi"),
+            (14_162 << 20, "13.8Gi"),
+            (16, "16 bytes"),
+            (1, "1 byte"),
+            (0, "0"),
+        ] {
+            assert_eq!(quantity(&memory, amount), words);
+        }
+        let list = ResourceList::new().with(ResourceName::CPU, 250_000).with(ResourceName::MEMORY, 16);
+        assert_eq!(requests(&list, |_| String::new()), "250 cpu, 16 bytes of memory");
+        assert_eq!(gist(&list), "250 cpu, 16 bytes of memory");
+    }
+
+    #[test]
+    fn the_most_to_ask_for_is_never_rounded_up() {
+        let memory = ResourceName::new(ResourceName::MEMORY);
+        for (amount, words) in [
+            (14_162 << 20, "13.75Gi"),
+            ((6_842 << 20) + 1, "6842Mi"),
+            ((700 << 30) + (255 << 20), "700Gi"),
+            (300, "300 bytes"),
+        ] {
+            assert_eq!(at_most(&memory, amount), words);
+        }
+        assert_eq!(at_most(&ResourceName::new(ResourceName::CPU), 191_345), "191.345");
+    }
 
     #[test]
     fn bytes_of_a_resource_are_no_count() {

@@ -219,6 +219,44 @@ pub(crate) fn gpu_milli(spec: &PodSpec) -> u64 {
     whole.saturating_add(cut.sum()).saturating_add(spec.gpu_share.unwrap_or(0).into())
 }
 
+/// How near the GPUs of an instance type come to those that a pod asks for. The nearest is first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum GpuMatch {
+    /// It has them, or the pod asks for none.
+    Enough,
+    /// It has too few GPUs, or its GPUs cannot be cut into such instances.
+    Other,
+    /// It has no GPUs.
+    Missing,
+}
+
+impl GpuMatch {
+    /// Compares an instance type with what a pod asks for, however GPUs are shared or cut.
+    pub fn of(kind: &InstanceType, spec: &PodSpec) -> Self {
+        let whole = spec.requests.get(ResourceName::NVIDIA_GPU);
+        let whole = whole.saturating_add(u64::from(spec.gpu_share.is_some()));
+        let names = spec.requests.iter().map(|(name, _)| name);
+        let instances: Vec<&ResourceName> =
+            names.filter(|name| name.as_str().starts_with(ResourceName::MIG_PREFIX)).collect();
+        if whole == 0 && instances.is_empty() {
+            return Self::Enough;
+        }
+        let Some(gpu) = &kind.gpu else { return Self::Missing };
+        let model = MigModel::of(gpu);
+        let can_be_cut = |name: &&ResourceName| {
+            model.is_some_and(|model| {
+                let mut names = model.kinds.iter().filter_map(|kind| model.resource(kind.profile));
+                names.any(|known| known == name.as_str())
+            })
+        };
+        if whole <= u64::from(gpu.count) && instances.iter().all(can_be_cut) {
+            Self::Enough
+        } else {
+            Self::Other
+        }
+    }
+}
+
 /// The setup of the GPUs of a new node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum GpuForm {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use poolwright_catalog::{ResourceList, ResourceName};
 
 use crate::model::{RequestOrigin, RequestPart};
-use crate::rules::format::quantity;
+use crate::rules::format::named;
 
 /// One init container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -119,7 +119,7 @@ pub(crate) fn in_words(origins: &[RequestOrigin], is_meant: impl Fn(&ResourceNam
 }
 
 fn words(resource: &ResourceName, part: &RequestPart) -> String {
-    let of = |amount: u64| format!("{} {resource}", quantity(resource, amount));
+    let of = |amount: u64| named(resource, amount);
     match part {
         RequestPart::Init { container, amount } => {
             format!("init container `{container}` asks for {}", of(*amount))
@@ -133,6 +133,9 @@ fn words(resource: &ResourceName, part: &RequestPart) -> String {
         }
         RequestPart::Overhead { runtime_class: None, amount } => {
             format!("spec.overhead of the pod is {}", of(*amount))
+        }
+        RequestPart::Default { limit_range, amount } => {
+            format!("LimitRange `{limit_range}` adds {}", of(*amount))
         }
     }
 }
@@ -229,6 +232,13 @@ mod tests {
         let same = said(&[1000], &load, 0, Some(8000));
         assert_eq!(same.0, " (init container `load` asks for 8 cpu)", "the whole asks for what its parts do");
         assert_eq!(said(&[1000], &[], 0, Some(1000)), (String::new(), 1000));
+    }
+
+    #[test]
+    fn a_default_that_the_pod_does_not_state_is_named_with_its_limit_range() {
+        let part = RequestPart::Default { limit_range: "lr".to_owned(), amount: 2000 };
+        let origin = RequestOrigin { resource: ResourceName::new(ResourceName::CPU), parts: vec![part] };
+        assert_eq!(in_words(&[origin], ResourceName::is_cpu), " (LimitRange `lr` adds 2 cpu)");
     }
 
     #[test]

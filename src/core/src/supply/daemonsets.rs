@@ -9,6 +9,7 @@ use poolwright_terms::Taint;
 use crate::model::{DaemonSet, OnNode, Pod, Snapshot, prefix_of};
 use crate::rules;
 use crate::rules::colocation::{Colocation, Present, join};
+use crate::rules::discovery::Discovered;
 use crate::rules::format::{list, quantity};
 use crate::rules::labels::Labels;
 
@@ -37,9 +38,10 @@ impl<'a> DaemonSets<'a> {
         Self::of(self.sets.iter().filter(tolerates).copied().collect())
     }
 
-    /// Returns the indices of the DaemonSets whose pods run on a node with these labels, ascending.
+    /// Returns the indices of the DaemonSets whose pods run on a node with these labels and those of GPU discovery, ascending.
     pub fn landing(&self, labels: &impl Labels) -> Vec<u16> {
-        let lands = |index: &usize| rules::check_labels(&self.sets[*index].spec, labels).is_ok();
+        let labels = Discovered(labels);
+        let lands = |index: &usize| rules::check_labels(&self.sets[*index].spec, &labels).is_ok();
         (0..self.sets.len()).filter(lands).map(|index| index as u16).collect()
     }
 
@@ -85,7 +87,13 @@ impl<'a> DaemonSets<'a> {
         present
     }
 
-    /// Returns the indices of the DaemonSets whose pods run on this node but are not there yet.
+    /// Returns the indices of the DaemonSets whose pods will run on a node that is not ready yet and are not there. Labels of GPU
+    /// discovery come after the node has joined, so they count before they are there.
+    pub fn arriving(&self, labels: &impl Labels, taints: &[Taint], there: Option<&OnNode>) -> Vec<u16> {
+        self.outstanding(&Discovered(labels), taints, there)
+    }
+
+    /// Returns the indices of the DaemonSets whose pods run on this node, with the labels that it has, but are not there yet.
     pub fn outstanding(&self, labels: &impl Labels, taints: &[Taint], there: Option<&OnNode>) -> Vec<u16> {
         let there = there.map_or(&[][..], |there| there.daemons.as_slice());
         let comes = |index: &usize| {

@@ -12,4 +12,5 @@ pub(crate) mod offerings;
 pub(crate) mod rooms;
 pub(crate) mod spot_mix;
 pub(crate) mod unclaimed;
+pub(crate) mod unmet;
 pub(crate) mod wider;

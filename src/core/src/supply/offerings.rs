@@ -2,8 +2,8 @@
 
 use crate::supply::interruption_backoff::remembered;
 use poolwright_terms::keys::NODEPOOL_LABEL;
-use poolwright_terms::labels::{CAPACITY_TYPE, DECIDED_BY_OFFERING};
-use poolwright_terms::{CapacityType, NodeClassRef, Reason};
+use poolwright_terms::labels::DECIDED_BY_OFFERING;
+use poolwright_terms::{NodeClassRef, Reason};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,16 +16,16 @@ use poolwright_solver::BitSet;
 use crate::demand::volumes::attach::Attachable;
 use crate::model::plan::PoolFindings;
 use crate::model::plan_cache::OfferingLabels;
-use crate::model::{Operator, PodSpec, Pool, PoolName, Requirement, Snapshot};
 use crate::model::{PlanOptions, Reclaims};
+use crate::model::{PodSpec, Pool, PoolName, Requirement, Snapshot};
 use crate::rules;
 use crate::rules::colocation::{Colocation, Present};
-use crate::rules::format::list;
 use crate::rules::gpus;
 use crate::rules::new_node::NewNodeLabels;
 use crate::rules::pin::Pin;
 use crate::supply::daemonsets::DaemonSets;
 use crate::supply::interruption_backoff;
+use crate::supply::unmet::unmet;
 
 /// The catalogue of a node class, with the labels of its nodes.
 #[derive(Debug)]
@@ -231,7 +231,7 @@ pub(crate) fn collect<'a>(
                         "none of the {} offerings of {} {}",
                         catalogue.offerings().len(),
                         pool.node_class,
-                        unmet(pool, &supply.tables[table])
+                        unmet(pool, &supply.tables[table].labels)
                     ),
                 ));
             } else if let Some(message) = cut {
@@ -278,42 +278,6 @@ fn contradicting_label(pool: &Pool) -> Option<String> {
     };
     pool.requirements.iter().filter(is_own).find_map(breaks)
 }
-
-/// Names the requirements of a pool that no offering meets, each with the values that the offerings have, and a change that helps.
-fn unmet(pool: &Pool, table: &ClassOfferings<'_>) -> String {
-    let labels = |offering| NewNodeLabels { offering, template: &pool.labels, pool: &pool.name };
-    let is_met =
-        |one: &&Requirement| table.labels.iter().any(|offering| rules::matches(one, &labels(offering)));
-    let missing = pool.requirements.iter().filter(|one| !is_met(one)).map(|one| {
-        let values: BTreeSet<&str> =
-            table.labels.iter().filter_map(|offering| Some(offering.get(&one.key)?.as_str())).collect();
-        let values: Vec<&str> = values.into_iter().collect();
-        if values.is_empty() {
-            format!("`{one}` (no offering has a label `{}`)", one.key)
-        } else {
-            format!("`{one}` (they have {})", list(&values, SHOWN))
-        }
-    });
-    let missing: Vec<String> = missing.collect();
-    if missing.is_empty() {
-        return "meets all requirements together; widen spec.template.spec.requirements".to_owned();
-    }
-    // Nothing sells reserved capacity: users say what they have.
-    let reserved = CapacityType::Reserved.to_string();
-    let wants_reserved = |one: &Requirement| {
-        one.key == CAPACITY_TYPE
-            && matches!(&one.operator, Operator::In(values) if values.contains(&reserved))
-    };
-    let change = if pool.requirements.iter().any(|one| !is_met(&one) && wants_reserved(one)) {
-        "name your reservations (for a plan, in a file for --commitments; for a controller, in the node class), or correct spec.template.spec.requirements"
-    } else {
-        "correct spec.template.spec.requirements, or use a node class or catalogue that sells it"
-    };
-    format!("meets {}; {change}", missing.join(", nor "))
-}
-
-/// The most values that a message lists.
-const SHOWN: usize = 6;
 
 /// The inputs of offerings besides their pool.
 struct OfferContext<'t, 'a> {

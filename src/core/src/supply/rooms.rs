@@ -16,7 +16,7 @@ use poolwright_catalog::{ResourceList, ResourceName};
 
 use crate::demand::volumes::attach::Attachable;
 use crate::model::plan::Target;
-use crate::model::{Claim, ClaimName, Node, Snapshot};
+use crate::model::{Claim, ClaimName, Node, OnNode, Snapshot};
 use crate::rules;
 use crate::rules::colocation::{Colocation, Present, join};
 use crate::rules::fields::NODE_NAME_FIELD;
@@ -285,7 +285,13 @@ fn of_claim(
     rules::add_repeated(&mut node_labels);
     node_labels.extend(node.map(named));
     let site = NodeFacts { target: Target::Claim(claim.name.clone()), labels: node_labels, taints };
-    Some(known(site, total, node, snapshot, daemons))
+    let pods = node.and_then(|node| snapshot.pods.on_node(&node.name)).map(AsRef::as_ref);
+    let outstanding = if initialized {
+        daemons.outstanding(&site.labels, &site.taints, pods)
+    } else {
+        daemons.arriving(&site.labels, &site.taints, pods)
+    };
+    Some(known(site, total, pods, outstanding, daemons))
 }
 
 /// Returns the labels that a claim's node has, or will have.
@@ -314,7 +320,9 @@ fn of_foreign(snapshot: &Snapshot, node: &Node, daemons: &DaemonSets<'_>) -> Opt
     let mut labels = node.labels.clone();
     labels.extend([named(node)]);
     let site = NodeFacts { target: Target::Node(node.name.clone()), labels, taints: lasting_taints(node) };
-    Some(known(site, &node.allocatable, Some(node), snapshot, daemons))
+    let pods = snapshot.pods.on_node(&node.name).map(AsRef::as_ref);
+    let outstanding = daemons.outstanding(&site.labels, &site.taints, pods);
+    Some(known(site, &node.allocatable, pods, outstanding, daemons))
 }
 
 /// Returns the node's name, as a label for `matchFields`.
@@ -352,12 +360,10 @@ pub(crate) fn lasting_taints(node: &Node) -> Vec<Taint> {
 fn known(
     site: NodeFacts,
     total: &ResourceList,
-    node: Option<&Node>,
-    snapshot: &Snapshot,
+    pods: Option<&OnNode>,
+    outstanding: Vec<u16>,
     daemons: &DaemonSets<'_>,
 ) -> CachedRoom {
-    let pods = node.and_then(|node| snapshot.pods.on_node(&node.name)).map(AsRef::as_ref);
-    let outstanding = daemons.outstanding(&site.labels, &site.taints, pods);
     let mut used = daemons.requests(&outstanding);
     used.add(pods.map_or(&ResourceList::new(), |pods| &pods.requests));
     let mut free = total.clone();

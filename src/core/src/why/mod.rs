@@ -13,6 +13,8 @@ pub(crate) mod pool;
 pub(crate) mod retiring;
 pub(crate) mod rulings;
 pub(crate) mod split_volumes;
+pub(crate) mod uncounted;
+pub(crate) mod unpriced;
 pub(crate) mod volume_limits;
 
 pub use crate::why::claim::{claim, node};
@@ -23,4 +25,6 @@ pub use crate::why::pod::{MOST_LINES, pod, pods};
 pub use crate::why::pool::pool;
 pub use crate::why::retiring::closed_room;
 pub use crate::why::split_volumes::split_volumes;
+pub use crate::why::uncounted::uncounted_daemonsets;
+pub use crate::why::unpriced::{Unpriced, unpriced};
 pub use crate::why::volume_limits::unknown_volume_limits;

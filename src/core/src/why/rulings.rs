@@ -15,12 +15,12 @@ use crate::model::PlanOptions;
 use crate::model::{NodeSelectorTerm, Operator, PodKey, PodSpec, PoolName, Requirement, Sharing, Snapshot};
 use crate::plan::place::spread_hosts;
 use crate::plan::unplaced::label_hint::is_near;
-use crate::plan::unplaced::labels::label_change;
+use crate::plan::unplaced::labels::{label_change, translated};
 use crate::rules;
 use crate::rules::Rejection;
 use crate::rules::colocation::Colocation;
-use crate::rules::format::{list, quantity, quoted, taints};
-use crate::rules::gpus::{self, GpuForm, GpuNeed};
+use crate::rules::format::{at_most, list, named, quoted, taints};
+use crate::rules::gpus::{self, GpuForm, GpuMatch, GpuNeed};
 use crate::rules::labels::Labels;
 use crate::supply::daemonsets::DaemonSets;
 use crate::supply::offerings::{Availability, PoolOffering};
@@ -102,9 +102,9 @@ struct Miss {
 
 /// The offering that comes closest so far.
 struct Nearest {
-    /// The fewest things, then the latest stage, the most labels of which a value is only written in another way, the smallest
-    /// shortage, and the first offering.
-    rank: (usize, Reverse<usize>, Reverse<usize>, u16, OfferingId),
+    /// The GPUs that the pod asks for, then the fewest things, the latest stage, the most labels of which a value is only written in
+    /// another way, the smallest shortage, and the first offering.
+    rank: (GpuMatch, usize, Reverse<usize>, Reverse<usize>, u16, OfferingId),
     /// Index into [`Supply::pools`](crate::supply::offerings::Supply::pools).
     pool: usize,
     /// Index into [`PodRulings::offerings`].
@@ -135,6 +135,7 @@ impl Judge<'_, '_> {
             });
             let foreign = foreign.count();
             let daemons = self.wider.daemons.tolerating(&offered.pool.taints);
+            let instead = self.instead(at);
             for offer in &offered.offers {
                 let offering = supply.offering(at, offer.offering).id.clone();
                 let (stage, misses) = self.misses(at, offer, (&requests, need.as_ref()), &daemons);
@@ -147,8 +148,9 @@ impl Judge<'_, '_> {
                     let shortage = shortage(&requests, &supply.capacities[offer.capacity]);
                     let labels = supply.labels(at, offer.offering);
                     let near = misses.iter().filter(|miss| is_near_miss(miss, &labels)).count();
-                    let (things, stage) = (misses.len() + 2 * foreign, Reverse(stage));
-                    let rank = (things, stage, Reverse(near), shortage, offering.clone());
+                    let things = misses.len() + 2 * foreign + self.against(at, offer, &misses, &instead);
+                    let gpus = GpuMatch::of(supply.instance_type(at, offer.offering), self.spec);
+                    let rank = (gpus, things, Reverse(stage), Reverse(near), shortage, offering.clone());
                     if nearest.as_ref().is_none_or(|nearest| rank < nearest.rank) {
                         nearest = Some(Nearest { rank, pool: at, index: offerings.len(), misses });
                     }
@@ -162,6 +164,32 @@ impl Judge<'_, '_> {
             .filter(|_| !fits)
             .map(|nearest| (nearest.index, self.change(nearest.pool, asked, nearest.misses)));
         PodRulings { offerings, nearest }
+    }
+
+    /// Returns the pod's rules on labels of other programs, each with the rule of ours that is advised at the pool instead.
+    fn instead(&self, at: usize) -> Vec<(Requirement, Requirement)> {
+        let selected = self.spec.node_selector.iter().map(|(key, value)| selected_as(key, value));
+        let required = self.spec.node_affinity.iter().flatten().flat_map(|term| &term.requirements).cloned();
+        let both = |theirs: Requirement| {
+            let ours = translated(&theirs, at, self.wider.supply)?;
+            Some((theirs, ours))
+        };
+        selected.chain(required).filter_map(both).collect()
+    }
+
+    /// Returns the number of rules that an offering would break if the advice about its labels were followed.
+    fn against(
+        &self,
+        at: usize,
+        offer: &PoolOffering,
+        misses: &[Miss],
+        instead: &[(Requirement, Requirement)],
+    ) -> usize {
+        let labels = self.wider.supply.labels(at, offer.offering);
+        let breaks = |wanted: &Requirement| {
+            instead.iter().any(|(theirs, ours)| theirs == wanted && !rules::matches(ours, &labels))
+        };
+        misses.iter().filter(|miss| matches!(&miss.change, Change::Label(wanted) if breaks(wanted))).count()
     }
 
     /// Returns everything that keeps the pod off an offering, and the first stage that fails.
@@ -202,7 +230,7 @@ impl Judge<'_, '_> {
                 let landing = landing.get_or_insert_with(|| daemons.landing(&labels));
                 let taken = daemons.in_the_way(landing, resource, wanted - available);
                 let taken = taken.map_or_else(String::new, |words| format!(", because {words}"));
-                let words = format!("less than {} {resource}{taken}", quantity(resource, wanted));
+                let words = format!("less than {}{taken}", named(resource, wanted));
                 add(2, words, Change::Less(resource.clone(), available));
             }
         }
@@ -260,7 +288,7 @@ impl Judge<'_, '_> {
                 Change::Less(resource, available) => {
                     widens = true;
                     less.extend(
-                        (available > 0).then(|| format!("{} {resource}", quantity(&resource, available))),
+                        (available > 0).then(|| format!("{} {resource}", at_most(&resource, available))),
                     );
                 }
                 Change::Label(wanted)

@@ -338,7 +338,9 @@ fn while_a_volume_is_made_for_a_node_the_other_pods_of_its_claim_wait() {
     let plan = planned(&with(with(snapshot, [made]), [class("gp3")]));
     assert_eq!((plan.claims.len(), plan.placements.len()), (0, 1));
     assert_eq!(plan.unplaced[0].reason, UnplacedReason::VolumePending);
-    assert!(plan.unplaced[0].message.contains("the node of pod default/p decides"), "{plan:?}");
+    let told = &plan.unplaced[0].message;
+    assert!(told.contains("pod default/p comes first on the node that the scheduler has chosen"), "{told}");
+    assert!(told.ends_with("if that pod gets no node, see `poolwright explain pod default/p`"), "{told}");
 }
 
 #[test]
@@ -377,7 +379,8 @@ fn a_claim_for_one_pod_at_a_time_makes_the_others_wait() {
         let plan = planned(&with(with(both, [volume("v", vec![])]), [class("gp3")]));
         assert_eq!(zones(&plan), ["b: p"]);
         let told = &plan.unplaced[0].message;
-        assert!(told.ends_with("this pod is planned when that one has ended"), "bound or not: {told}");
+        assert!(told.contains("this pod waits until that one has ended"), "bound or not: {told}");
+        assert!(told.ends_with("see `poolwright explain pod default/p`"), "bound or not: {told}");
     }
 }
 

@@ -3,6 +3,7 @@
 //! Pods of a cluster went through admission. Pods of files, and the templates of workloads and DaemonSets, did not: without this
 //! they would lack the overhead of their runtime, the default requests of their namespace and their priority.
 
+mod defaults;
 mod limit_range;
 mod limit_range_rules;
 mod namespace;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::labels;
 use super::objects::{Object, group, meta};
 use super::pod_refusals;
+use super::slips::slip;
 use crate::error::{IntakeError, OfObject, add_untold, quantity_problem};
 
 pub(super) type Problems = Vec<FieldProblem>;
@@ -71,9 +72,13 @@ impl Object {
         problems
     }
 
-    /// Returns a note for each resource of a written object that an API server accepts, but that is probably misspelt.
+    /// Returns a note for each resource of a written object that an API server accepts, but that is probably misspelt or lacks its
+    /// unit.
     pub(super) fn doubts(&self) -> Vec<String> {
-        let doubt = |Stated { path, name, .. }| {
+        let doubt = |Stated { path, name, amount }| {
+            if let Some(slip) = slip(&name, &amount) {
+                return Some(format!("{}: {path}: {slip}", self.name()));
+            }
             let found = misspelt(&name).filter(|found| !found.is_refused)?;
             Some(format!("{}: {path}: did you mean {}?", self.name(), found.meant?))
         };

@@ -1,6 +1,8 @@
 //! Tests what admission adds to pods with resources of their own, and what it says of LimitRanges and
 //! ResourceQuotas that it cannot follow.
 
+use poolwright_catalog::ResourceName;
+use poolwright_core::{RequestOrigin, RequestPart};
 use poolwright_intake::manifest::{Manifest, parse};
 
 fn read(text: &str) -> Manifest {
@@ -214,4 +216,33 @@ fn a_cluster_has_only_one_default_priority_class() {
         "what is there is first"
     );
     assert_eq!(read(&format!("{stored}{}", class("c", ", uid: v"))).notes, [""; 0]);
+}
+
+#[test]
+fn a_request_that_a_limit_range_adds_is_known_with_its_name() {
+    let range = limit_range("max: {cpu: '2'}, min: {cpu: 100m}");
+    let origins = |spec: &str| read(&format!("{range}{}", pod(spec))).pods[0].request_origins.clone();
+    let added = RequestPart::Default { limit_range: "a".to_owned(), amount: 4000 };
+    let cpu = RequestOrigin { resource: ResourceName::new(ResourceName::CPU), parts: vec![added] };
+    assert_eq!(origins("containers: [{name: c}, {name: d}]"), [cpu]);
+    let stated = "containers: [{name: c, resources: {requests: {cpu: '1'}}}]";
+    assert!(origins(stated).is_empty(), "the pod says it itself");
+    let deployment = format!(
+        "{range}---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: w}}\nspec: {{selector: {{matchLabels: {{a: b}}}}, template: {{metadata: {{labels: {{a: b}}}}, spec: {{containers: [{{name: c}}]}}}}}}\n"
+    );
+    let manifest = read(&deployment);
+    let part = RequestPart::Default { limit_range: "a".to_owned(), amount: 2000 };
+    assert_eq!(manifest.pods[0].request_origins[0].parts, [part]);
+}
+
+#[test]
+fn memory_without_a_unit_is_told_with_what_was_probably_meant() {
+    let notes = |memory: &str| {
+        read(&pod(&format!("containers: [{{name: c, resources: {{requests: {{memory: {memory}}}}}}}]"))).notes
+    };
+    let at = "Pod default/p: spec.containers[0].resources.requests.memory: ";
+    assert_eq!(notes("16"), [format!("{at}`16` is 16 bytes; did you mean 16Gi or 16Mi?")]);
+    let milli = format!("{at}`400m` is 1 byte, because `m` stands for thousandths; did you mean 400Mi?");
+    assert_eq!(notes("400m"), [milli]);
+    assert_eq!(notes("512M"), [""; 0]);
 }

@@ -32,6 +32,8 @@ pub enum Under {
     SpotRules,
     /// Nodes leave the cloud the choice that `minValues` of pools asks for.
     MinValues,
+    /// Nodes are of offerings with known prices, and others that might cost less have none.
+    KnownPrices,
 }
 
 /// A simpler way to buy, compared with the plan.
@@ -79,6 +81,7 @@ impl Document {
             (Under::Interruptions, lists(CostRule::Interruptions)),
             (Under::SpotRules, lists(CostRule::SpotRules)),
             (Under::MinValues, lists(CostRule::MinValues)),
+            (Under::KnownPrices, self.unpriced_types > 0),
         ];
         all.into_iter().filter(|(_, holds)| *holds).map(|(under, _)| under).collect()
     }

@@ -38,6 +38,10 @@ pub struct Document {
     /// The number of pods whose preferences changed the purchase. The bound holds for these preferences. Absent if zero.
     #[serde(skip_serializing_if = "is_zero")]
     pub steered_pods: usize,
+    /// The number of instance types that would hold pods of new nodes and might cost less, but whose prices are unknown. The bound
+    /// holds for the other offerings. Absent if zero.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unpriced_types: usize,
     /// The strength of the bound's proof.
     pub proof: Proof,
     /// The duration of planning.

@@ -158,6 +158,7 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
         gap,
         pinned_pods: plan.pinned_pods,
         steered_pods: plan.steered_pods,
+        unpriced_types: 0,
         proof: plan.proof,
         elapsed_seconds: times.elapsed_seconds(),
         first_plan_seconds: times.first_plan_seconds(),

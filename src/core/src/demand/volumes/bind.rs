@@ -224,11 +224,11 @@ impl<'a> Binder<'a> {
             if first != &pod.key {
                 return Err(pending(if is_for_one_pod {
                     format!(
-                        "PersistentVolumeClaim `{name}` is for one pod at a time (ReadWriteOncePod), and pod {first} gets it first; this pod is planned when that one has ended"
+                        "PersistentVolumeClaim `{name}` is for one pod at a time (ReadWriteOncePod), and pod {first} comes first; this pod waits until that one has ended, so, if that one gets no node, see `poolwright explain pod {first}`"
                     )
                 } else {
                     format!(
-                        "PersistentVolumeClaim `{name}` is not bound yet, and the node of pod {first} decides where its volume is; this pod is planned once the claim is bound"
+                        "PersistentVolumeClaim `{name}` is not bound yet, and pod {first} comes first on the node that the scheduler has chosen for its volume; this pod waits until the claim is bound, so, if that pod gets no node, see `poolwright explain pod {first}`"
                     )
                 }));
             }

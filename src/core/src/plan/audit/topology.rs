@@ -322,8 +322,14 @@ impl<'a> AuditedCluster<'a> {
         let daemons = DaemonSets::new(snapshot);
         for at in 0..self.spots.len() {
             let spot = &self.spots[at];
-            let there = spot.name.and_then(|name| snapshot.pods.on_node(name)).map(AsRef::as_ref);
-            for set in daemons.sets(&daemons.outstanding(&spot.labels, spot.taints, there)) {
+            let outstanding = match spot.name {
+                Some(name) => {
+                    let there = snapshot.pods.on_node(name).map(AsRef::as_ref);
+                    daemons.outstanding(&spot.labels, spot.taints, there)
+                }
+                None => daemons.arriving(&spot.labels, spot.taints, None),
+            };
+            for set in daemons.sets(&outstanding) {
                 let identity = self.number(Identity::of_daemonset(set, &snapshot.namespaces));
                 let counts = self.spots[at].pods.entry(identity).or_default();
                 counts.0 += 1;

@@ -254,6 +254,20 @@ fn only(pool: PoolInWords<'_>) -> String {
     if pool.is_catalogue() { "this plan may buy only".to_owned() } else { format!("{pool} has only") }
 }
 
+/// Returns the rule on a label of ours that has the meaning of one on a label of another program; `None` if its values cannot be
+/// translated.
+pub(crate) fn translated(wanted: &Requirement, at: usize, supply: &Supply<'_>) -> Option<Requirement> {
+    let ours = domains::counterpart(&wanted.key)?;
+    let Operator::In(theirs) = &wanted.operator else { return None };
+    if values_differ(ours) || ours == NODEPOOL_LABEL {
+        return None;
+    }
+    let has = values(ours, at, supply);
+    let same: BTreeSet<String> =
+        theirs.iter().filter_map(|value| same_value(value, &has)).map(str::to_owned).collect();
+    (!same.is_empty()).then(|| Requirement { key: ours.to_owned(), operator: Operator::In(same) })
+}
+
 /// Returns the values that the offerings of a pool have for a label.
 fn values(key: &str, at: usize, supply: &Supply<'_>) -> BTreeSet<String> {
     if key == NODEPOOL_LABEL && supply.pools[at].pool.is_implicit {

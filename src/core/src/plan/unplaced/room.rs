@@ -2,14 +2,15 @@
 
 use std::cmp::Reverse;
 
-use poolwright_catalog::ResourceName;
 use poolwright_catalog::reader::EPHEMERAL_STORAGE_COLUMN;
+use poolwright_catalog::{InstanceType, ResourceName};
 use poolwright_terms::domains;
 
 use crate::model::{PoolLimits, Sharing};
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::inputs::UnplacedInputs;
 use crate::rules::format;
+use crate::rules::gpus::GpuMatch;
 use crate::supply::offerings::PoolOffering;
 use crate::supply::wider::WiderType;
 
@@ -24,8 +25,11 @@ pub(crate) fn room_miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, a
         admitted.extend(&pool.offers);
     }
     let requests = &class.requests;
+    let serving = serving(inputs, class, at, &admitted);
     let most = |resource: &ResourceName| {
-        admitted
+        // The GPUs and other devices come first, so what else is lacking is judged on nodes that have them.
+        let among = if format::is_extended(resource) { &admitted } else { &serving };
+        among
             .iter()
             .max_by_key(|offer| {
                 (supply.capacities[offer.capacity].get(resource.as_str()), Reverse(offer.offering))
@@ -43,19 +47,20 @@ pub(crate) fn room_miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, a
         if wanted <= room {
             continue;
         }
-        let remedy = remedy(inputs, class, at, resource, wanted);
+        let remedy = remedy(inputs, class, at, &serving, (resource, wanted));
         let amount = format::quantity(resource, wanted);
         let origin = inputs.origin(resource);
-        if room == 0 && taken(inputs, at, offer, resource, wanted).is_empty() {
+        let taken = taken(inputs, at, offer, resource, wanted);
+        if room == 0 && taken.is_empty() {
             return format!(
                 "needs {amount} {resource}{origin}, which no offering of {named} has for it; {remedy}"
             );
         }
+        let beside = if taken.is_empty() { beside(inputs, at, offer, resource) } else { "" };
         return format!(
-            "needs {amount} {resource}{origin} in one node; the largest offering of {named} for it, {}, has {}{}; {remedy}",
+            "needs {amount} {resource}{origin} in one node; the largest offering of {named} for it, {}, has {}{beside}{taken}; {remedy}",
             supply.offering(at, offer.offering).id.instance_type,
             format::quantity(resource, room),
-            taken(inputs, at, offer, resource, wanted),
         );
     }
     // Each resource alone fits some offering. The message names the offering with the fewest missing resources.
@@ -63,7 +68,7 @@ pub(crate) fn room_miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, a
         let room = &supply.capacities[offer.capacity];
         requests.iter().filter(|(name, wanted)| *wanted > room.get(name.as_str())).count()
     };
-    let closest = admitted.iter().min_by_key(|offer| (short(offer), offer.offering));
+    let closest = serving.iter().min_by_key(|offer| (short(offer), offer.offering));
     let Some(offer) = closest else { return format!("{named} has no offering for it") };
     let kind = &supply.offering(at, offer.offering).id.instance_type;
     match requests.first_shortage(&supply.capacities[offer.capacity]) {
@@ -78,6 +83,71 @@ pub(crate) fn room_miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, a
             inputs.wider(at, class).map_or_else(String::new, |kind| format!("; {}", widen(kind))),
         ),
         None => format!("offerings of {named} fit it, but none may be bought now"),
+    }
+}
+
+/// Returns whether instance types decide how much of the resource their nodes have for devices of pods, such as GPUs.
+fn is_device(name: &ResourceName) -> bool {
+    format::is_extended(name) && !name.as_str().starts_with(format::ATTACHABLE)
+}
+
+/// Returns those of the offerings that have the GPUs and other devices that the pods ask for, or the nearest to that.
+fn serving<'o>(
+    inputs: &UnplacedInputs<'_, '_>,
+    class: &PodClass<'_>,
+    at: usize,
+    offers: &[&'o PoolOffering],
+) -> Vec<&'o PoolOffering> {
+    let supply = inputs.supply;
+    let gpus = |offer: &PoolOffering| GpuMatch::of(supply.instance_type(at, offer.offering), class.spec);
+    let nearest = offers.iter().map(|offer| gpus(offer)).min();
+    let mut serving: Vec<&PoolOffering> =
+        offers.iter().copied().filter(|offer| Some(gpus(offer)) == nearest).collect();
+    for (name, wanted) in class.requests.iter().filter(|(name, _)| format::is_extended(name)) {
+        let has = |offer: &&PoolOffering| supply.capacities[offer.capacity].get(name.as_str()) >= wanted;
+        if serving.iter().any(has) {
+            serving.retain(has);
+        }
+    }
+    serving
+}
+
+/// Says that DaemonSets take a part of the resource on the node; empty if they take none.
+fn beside(
+    inputs: &UnplacedInputs<'_, '_>,
+    at: usize,
+    offer: &PoolOffering,
+    resource: &ResourceName,
+) -> &'static str {
+    let daemons = inputs.daemons.tolerating(&inputs.supply.pools[at].pool.taints);
+    let landing = daemons.landing(&inputs.supply.labels(at, offer.offering));
+    if daemons.requests(&landing).get(resource.as_str()) > 0 { " beside DaemonSets" } else { "" }
+}
+
+/// Says how much of the resource the pods may ask for, on a node that holds all else that they ask for.
+fn ask(
+    inputs: &UnplacedInputs<'_, '_>,
+    class: &PodClass<'_>,
+    at: usize,
+    serving: &[&PoolOffering],
+    resource: &ResourceName,
+) -> String {
+    let room = |offer: &PoolOffering| &inputs.supply.capacities[offer.capacity];
+    let holds_the_rest = |offer: &&PoolOffering| {
+        let mut others = class.requests.iter().filter(|(name, _)| *name != resource);
+        offer.availability.is_sold() && others.all(|(name, wanted)| wanted <= room(offer).get(name.as_str()))
+    };
+    let best = serving.iter().copied().filter(holds_the_rest);
+    let best = best.max_by_key(|offer| (room(offer).get(resource.as_str()), Reverse(offer.offering)));
+    let left = best.map(|offer| (offer, room(offer).get(resource.as_str())));
+    // A count of devices is in the sentence before.
+    match left.filter(|(_, left)| *left > 0 && !format::is_extended(resource)) {
+        Some((offer, left)) => format!(
+            "so ask for at most {}{}",
+            format::at_most(resource, left),
+            beside(inputs, at, offer, resource)
+        ),
+        None => "so ask for less".to_owned(),
     }
 }
 
@@ -130,13 +200,14 @@ fn widen(kind: WiderType<'_>) -> String {
     format!("widen the pool's requirements so that it may buy {kind}")
 }
 
-/// Returns a change that gets the pods a node with so much of the resource. Each was tried, or is said to be none.
+/// Returns a change that gets the pods a node with so much of the resource. Each was tried, or is said to be none. `serving` are the
+/// offerings that have the devices which the pods ask for.
 fn remedy(
     inputs: &UnplacedInputs<'_, '_>,
     class: &PodClass<'_>,
     at: usize,
-    resource: &ResourceName,
-    wanted: u64,
+    serving: &[&PoolOffering],
+    (resource, wanted): (&ResourceName, u64),
 ) -> String {
     if let Some(kind) = inputs.wider_with_labels(at, class) {
         return widen(kind);
@@ -158,11 +229,18 @@ fn remedy(
         let class = &inputs.supply.pools[at].pool.node_class;
         return format!("write `{setting}` in {class}, which adds it to nodes of the types that support it");
     }
-    let amounts = || {
-        let catalogues = inputs.snapshot.catalogues.values().flatten();
-        catalogues.flat_map(|all| all.types().values()).map(|kind| kind.allocatable.get(resource.as_str()))
+    let has_devices = |kind: &InstanceType| {
+        let mut devices = class.requests.iter().filter(|(name, _)| is_device(name));
+        GpuMatch::of(kind, class.spec) == GpuMatch::Enough
+            && devices.all(|(name, wanted)| wanted <= kind.allocatable.get(name.as_str()))
     };
-    let most = amounts().max().unwrap_or(0);
+    let most_of = |is_meant: &dyn Fn(&InstanceType) -> bool| {
+        let catalogues = inputs.snapshot.catalogues.values().flatten();
+        let kinds = catalogues.flat_map(|all| all.types().values()).filter(|kind| is_meant(kind));
+        kinds.map(|kind| kind.allocatable.get(resource.as_str())).max()
+    };
+    let with_devices = most_of(&has_devices).filter(|_| !format::is_extended(resource));
+    let most = with_devices.or_else(|| most_of(&|_| true)).unwrap_or(0);
     if most == 0 && resource.as_str().starts_with(format::HUGE_PAGES) {
         return "nodes have huge pages only if their image or boot parameters reserve them, and no instance type in the catalogue promises them, so no node can be bought for it; add a node that has them yourself".to_owned();
     }
@@ -181,8 +259,15 @@ fn remedy(
         } else {
             "in the catalogue"
         };
+        let asks_for_devices = class.spec.requests.iter().any(|(name, _)| is_device(name));
+        let such = if with_devices.is_some() && asks_for_devices {
+            " with the devices that it asks for"
+        } else {
+            ""
+        };
         let most = format::quantity(resource, most);
-        return format!("no instance type {among} has more than {most}, so ask for less");
+        let ask = ask(inputs, class, at, serving, resource);
+        return format!("no instance type {among}{such} has more than {most}, {ask}");
     }
     let sells = if inputs.supply.pools[at].pool.is_implicit {
         "may be bought"

@@ -277,12 +277,15 @@ pub(crate) fn settle(
 pub(crate) fn arrivals(tally: &mut Tally, inputs: &TopologyInputs<'_, '_>, places: &Places<'_>) {
     let TopologyInputs { relations, daemons, rooms, snapshot, .. } = *inputs;
     let nodes = places.nodes.iter().map(|(node, place)| {
-        (place, &node.labels, &node.taints, snapshot.pods.on_node(&node.name).map(AsRef::as_ref))
+        let pods = snapshot.pods.on_node(&node.name).map(AsRef::as_ref);
+        (place, &node.labels, &node.taints, daemons.outstanding(&node.labels, &node.taints, pods))
     });
     let claims = rooms.all.iter().zip(&places.rooms).filter(|(room, _)| room.node.is_none());
-    let claims = claims.map(|(room, place)| (place, &room.labels, &room.taints, None));
-    for (place, labels, taints, pods) in nodes.chain(claims) {
-        for set in daemons.sets(&daemons.outstanding(labels, taints, pods)) {
+    let claims = claims.map(|(room, place)| {
+        (place, &room.labels, &room.taints, daemons.arriving(&room.labels, &room.taints, None))
+    });
+    for (place, labels, taints, outstanding) in nodes.chain(claims) {
+        for set in daemons.sets(&outstanding) {
             let kind = relations.of_daemonset(&set.key);
             if kind > 0 {
                 let includes =
