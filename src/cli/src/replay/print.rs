@@ -81,9 +81,15 @@ fn figures(report: &Report, out: &mut impl Write) -> io::Result<()> {
         "Cost           {cost:#} in {}, {rate:#} on average ({month:#}/month)",
         Span(report.played)
     )?;
-    let above = report.above_bound().map(|above| format!("; the cost is {above} above it"));
-    writeln!(out, "Lower limit    {:#}{}", report.bound, above.unwrap_or_default())?;
-    for cause in Cause::ALL {
+    let has_static = report.gap.amount(Cause::StaticPools) > Usd::default();
+    let (kept, of) = if has_static {
+        (" besides the nodes that static pools keep", "cost of the other nodes")
+    } else {
+        ("", "cost")
+    };
+    let above = report.above_bound().map(|above| format!("; the {of} is {above} above it"));
+    writeln!(out, "Lower limit    {:#}{kept}{}", report.bound, above.unwrap_or_default())?;
+    for cause in Cause::ALL.into_iter().filter(|cause| *cause != Cause::StaticPools || has_static) {
         let (amount, [_, _, sentence]) = (report.gap.amount(cause), names(cause));
         writeln!(out, "               {amount:>#9}  {sentence}")?;
     }
@@ -159,6 +165,9 @@ fn names(cause: Cause) -> [&'static str; 3] {
     match cause {
         Cause::Start => ["startUsd", "gap_start_usd", "start of nodes, until pods can run on them"],
         Cause::Idle => ["idleUsd", "gap_idle_usd", "idle nodes, without a pod"],
+        Cause::StaticPools => {
+            ["staticPoolsUsd", "gap_static_pools_usd", "nodes that static pools keep, with or without a pod"]
+        }
         Cause::Stranded => {
             ["strandedUsd", "gap_stranded_usd", "stranded: pods left, and the rest fits cheaper nodes"]
         }

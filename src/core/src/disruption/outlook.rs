@@ -26,6 +26,13 @@ use crate::supply::commitments;
 pub enum Outlook {
     /// The next search would empty it, for this reason.
     Leaves(String),
+    /// It could be emptied for this reason if no other node were, but the next search does not come to it.
+    Later {
+        /// The claims of the nodes that the next search empties; empty if it only tries others first.
+        first: Vec<ClaimName>,
+        /// The reason.
+        why: String,
+    },
     /// It stays.
     Stays {
         /// The first reason.
@@ -74,7 +81,7 @@ pub fn outlook(
         kept: BTreeMap::new(),
     };
     Some(match search.outlook(claim, stop) {
-        Ok(message) => Outlook::Leaves(message),
+        Ok(leaves) => leaves,
         Err(why) => {
             let elsewhere = if why.hides_saving() { search.elsewhere(claim, stop) } else { None };
             Outlook::Stays { why, elsewhere }
@@ -83,20 +90,20 @@ pub fn outlook(
 }
 
 impl<'a> Search<'a> {
-    /// Returns the reason for which the next search would empty a claim's node.
+    /// Returns the outlook of a claim's node that a search would empty.
     ///
     /// # Errors
     ///
     /// The first reason why it stays.
-    fn outlook(&mut self, claim: &'a Claim, stop: &mut dyn StopSignal) -> Result<String, Kept> {
+    fn outlook(&mut self, claim: &'a Claim, stop: &mut dyn StopSignal) -> Result<Outlook, Kept> {
         unsettled(claim).map_or(Ok(()), Err)?;
         let (facts, node) = (&self.facts, self.facts.node(claim));
         let repair = node.and_then(|node| repair::outlook(facts.snapshot, facts.now, claim, node));
         if repair.is_some_and(|repair| repair.is_now(facts.now)) {
             return Err(Kept::Repaired);
         }
-        if let Some(message) = of_claim(self.required(stop), claim) {
-            return Ok(message);
+        if let Some(message) = self.required(stop).as_ref().and_then(|next| of_claim(next, claim)) {
+            return Ok(Outlook::Leaves(message));
         }
         if let Some(blocked) = self.actions.iter().find_map(|action| of_event(action, claim)) {
             return Err(Kept::Blocked(blocked));
@@ -104,8 +111,9 @@ impl<'a> Search<'a> {
         // A reason that lasts is of more interest than one that passes.
         self.why_kept(claim).map_or(Ok(()), Err)?;
         self.busy().map_or(Ok(()), Err)?;
-        if let Some(message) = of_claim(self.consolidation(stop), claim) {
-            return Ok(message);
+        let next = self.consolidation(stop);
+        if let Some(message) = next.as_ref().and_then(|next| of_claim(next, claim)) {
+            return Ok(Outlook::Leaves(message));
         }
         // The search may have ended before it came to this node.
         let alone = match self.kept.remove(&claim.name) {
@@ -113,7 +121,11 @@ impl<'a> Search<'a> {
             None => self.saves(&[claim], stop),
         };
         match alone {
-            Ok(proposal) => of_claim(Some(proposal), claim).ok_or(Kept::NoTime),
+            Ok(alone) => {
+                let first = next.into_iter().flat_map(|next| next.nodes_to_empty).map(|leaves| leaves.claim);
+                let first = first.collect();
+                of_claim(&alone, claim).map(|why| Outlook::Later { first, why }).ok_or(Kept::NoTime)
+            }
             Err(_) if stop.should_stop() => Err(Kept::NoTime),
             Err(why) => Err(why),
         }
@@ -158,9 +170,9 @@ fn unsettled(claim: &Claim) -> Option<Kept> {
     claim.since(ConditionType::Initialized).is_none().then_some(Kept::NotOpen)
 }
 
-fn of_claim(proposal: Option<Proposal>, claim: &Claim) -> Option<String> {
-    let leaves = proposal?.nodes_to_empty.into_iter().find(|leaves| leaves.claim == claim.name)?;
-    Some(leaves.condition.message)
+fn of_claim(proposal: &Proposal, claim: &Claim) -> Option<String> {
+    let leaves = proposal.nodes_to_empty.iter().find(|leaves| leaves.claim == claim.name)?;
+    Some(leaves.condition.message.clone())
 }
 
 fn of_event(action: &Action, claim: &Claim) -> Option<String> {

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_catalog::UsdPerHour;
-use poolwright_solver::StopSignal;
+use poolwright_catalog::{Usd, UsdPerHour};
+use poolwright_solver::{Proof, StopSignal};
 
 use crate::model::plan::{OverTime, PlacedPod, Plan, UnplacedPod, UnplacedReason};
 use crate::model::relaxed::PreferencePolicy;
@@ -87,6 +87,11 @@ impl PlanContext<'_> {
             unlistable.extend(made.refused.iter().map(|node| node.offering));
             for node in &made.refused {
                 packed.limits.give_back(&node.uses);
+            }
+            packed.limits.take(&made.more.into_iter().collect::<Vec<_>>());
+            // The bound is for the pods of refused nodes too, and without the offerings of nodes that an earlier attempt refused.
+            if !made.refused.is_empty() || !lessons.unlistable.is_empty() {
+                drop_bound(&mut plan);
             }
             unplaced.extend(made.refused.into_iter().flat_map(|node| {
                 let (reason, message) = (UnplacedReason::LimitReached, node.message);
@@ -223,6 +228,7 @@ impl PlanContext<'_> {
             colocation: &colocation,
             hosts: &hosts,
             horizons: &self.horizons,
+            losses: &self.losses,
             options,
             unlistable: &lessons.unlistable,
             spot_mixes: &spot_mixes,
@@ -258,6 +264,7 @@ impl PlanContext<'_> {
             classes: &packed.classes,
             colocation: &packed.colocation,
             limits: &packed.limits,
+            losses: &self.losses,
             spot_mixes: &packed.spot_mixes,
             options: self.options,
             now: self.now,
@@ -356,6 +363,14 @@ fn without_place(
         ((*pod).clone(), reason, by)
     };
     assigned.unplaced.iter().map(of).collect()
+}
+
+/// Removes a bound that may not hold for the pods that have a place.
+fn drop_bound(plan: &mut Plan) {
+    (plan.bound, plan.proof) = (UsdPerHour::ZERO, Proof::Truncated);
+    if let Some(over_time) = &mut plan.over_time {
+        over_time.bound = Usd::default();
+    }
 }
 
 /// Returns the pods that the plan places on existing nodes and claims.

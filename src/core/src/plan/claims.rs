@@ -16,7 +16,7 @@ use crate::plan::pack::solves::NewNode;
 use crate::rules::colocation::Colocation;
 use crate::rules::format;
 use crate::rules::gpus::GpuForm;
-use crate::supply::interruption_risk::PodLoss;
+use crate::supply::interruption_risk::Losses;
 use crate::supply::limits::Limits;
 use crate::supply::offerings::{Admissions, Availability, PoolOffering, Supply};
 use crate::supply::spot_mix::{SpotMix, is_spot};
@@ -30,6 +30,7 @@ pub(crate) struct ClaimBuilder<'s, 'a> {
     pub classes: &'s PodClasses<'a>,
     pub colocation: &'s Colocation<'a>,
     pub limits: &'s Limits,
+    pub losses: &'s Losses,
     /// The nodes of each pool with rules on spot nodes, by index of the pool.
     pub spot_mixes: &'s BTreeMap<usize, SpotMix>,
     pub options: &'s PlanOptions,
@@ -38,8 +39,8 @@ pub(crate) struct ClaimBuilder<'s, 'a> {
     pub now: Timestamp,
 }
 
-/// The pool, offering, form and content of a node. Equal nodes get equal lists of offerings.
-type Like<'n> = (usize, usize, GpuForm, &'n BTreeMap<usize, u32>);
+/// The pool, offering, form and content of a node, and its loss by an interruption. Equal nodes get equal lists of offerings.
+type Like<'n> = (usize, usize, GpuForm, &'n BTreeMap<usize, u32>, u64);
 
 /// A cheaper offering for the same pods that was avoided because the cloud reclaims its instances.
 struct Avoided<'s> {
@@ -79,6 +80,8 @@ pub(crate) struct MadeClaims {
     /// Sorted by name.
     pub claims: Vec<PlannedClaim>,
     pub refused: Vec<RefusedNode>,
+    /// The amount of each limit that the choice of launches uses beyond what the planned nodes count with.
+    pub more: BTreeMap<u32, u64>,
 }
 
 /// A node that is not bought, because its claim would not leave the choice that `minValues` asks for, or because too few on-demand
@@ -101,6 +104,7 @@ impl ClaimBuilder<'_, '_> {
         let mut names = ClaimNames::new(self.options, self.snapshot, self.now);
         let mut claims = Vec::with_capacity(nodes.len());
         let mut refused = Vec::new();
+        let mut beyond: BTreeMap<u32, u64> = BTreeMap::new();
         // What the planned nodes leave of each limit.
         let mut spare: Vec<u64> = self.limits.all.iter().map(|limit| limit.left).collect();
         // Nodes that must leave the cloud a choice come first, because without it they are not bought.
@@ -112,12 +116,23 @@ impl ClaimBuilder<'_, '_> {
         in_turn.sort_by_key(|(_, node)| (self.floor_of(node).is_some(), !must_leave_choice(node)));
         let mut mixes = self.spot_mixes.clone();
         for (index, node) in in_turn {
-            let key = (node.pool, node.offer.offering, node.form, &node.content);
+            let lost = self.losses.together(self.options, node.pods.iter().copied());
+            let key = (node.pool, node.offer.offering, node.form, &node.content, lost);
+            // The node itself may use what was kept for its choice.
+            let uses = self.uses(node, &node.offer);
+            let kept = node.uses.iter().map(|(limit, counted)| {
+                (*limit, counted.saturating_sub(uses.get(limit).copied().unwrap_or(0)))
+            });
+            let kept: BTreeMap<u32, u64> = kept.collect();
+            for (limit, amount) in &kept {
+                let left = &mut spare[*limit as usize];
+                *left = left.saturating_add(*amount);
+            }
             let is_within =
                 |order: &&Order| order.more.iter().all(|(limit, more)| *more <= spare[*limit as usize]);
             let order = match orders.get(&key).filter(is_within) {
                 Some(order) => Ok(order.clone()),
-                None => self.order(node, &spare),
+                None => self.order(node, lost, &spare),
             };
             let pool = self.supply.pools[node.pool].pool;
             let lacks = |floor| mixes.get(&node.pool).is_some_and(|mix| mix.lacks(floor) > 0);
@@ -131,7 +146,7 @@ impl ClaimBuilder<'_, '_> {
                 Ok(order) => order,
                 Err(why) => {
                     let offering = (node.pool, node.offer.offering);
-                    let uses = self.uses(node, &node.offer);
+                    let uses = node.uses.iter().copied().collect();
                     refused.push(RefusedNode { pods: planned_pods, message: why, offering, uses });
                     continue;
                 }
@@ -141,13 +156,17 @@ impl ClaimBuilder<'_, '_> {
             }
             for (limit, more) in &order.more {
                 spare[*limit as usize] -= more;
+                if must_leave_choice(node) {
+                    let kept = kept.get(limit).copied().unwrap_or(0);
+                    *beyond.entry(*limit).or_default() += more.saturating_sub(kept);
+                }
             }
             orders.insert(key, order.clone());
             let name = names.next(&pool.name.0, &planned_pods, &order.offerings[0].offering, index);
-            let kept = kept_in_words(&planned_pods);
-            let kept = kept.map(|words| format!("it keeps room for {words}"));
+            let expects = kept_in_words(&planned_pods);
+            let expects = expects.map(|words| format!("it keeps room for {words}"));
             let buffered = buffered_in_words(&planned_pods);
-            let reason: Vec<String> = [Some(order.reason), kept, buffered].into_iter().flatten().collect();
+            let reason: Vec<String> = [Some(order.reason), expects, buffered].into_iter().flatten().collect();
             claims.push(PlannedClaim {
                 name,
                 pool: pool.name.clone(),
@@ -173,16 +192,16 @@ impl ClaimBuilder<'_, '_> {
             });
         }
         claims.sort_by(|a, b| a.name.cmp(&b.name));
-        MadeClaims { claims, refused }
+        MadeClaims { claims, refused, more: beyond }
     }
 
     /// Returns the offerings for a node, and the reason for the choice. Alternatives fit the same pods, cost little more, and use no
     /// more of a limit than the node and what the limit has to `spare`. They are sorted by price. More of them are listed if
-    /// `minValues` of the pool asks for it.
+    /// `minValues` of the pool asks for it. The node would have `lost` so many micro-dollars by an interruption.
     ///
     /// # Errors
     /// A sentence if `minValues` cannot be met.
-    fn order(&self, node: &NewNode<'_>, spare: &[u64]) -> Result<Order, String> {
+    fn order(&self, node: &NewNode<'_>, lost: u64, spare: &[u64]) -> Result<Order, String> {
         // The requests for messages, and the requests without shared and partitioned GPUs.
         let mut stated = ResourceList::new();
         let mut requests = ResourceList::new();
@@ -197,20 +216,8 @@ impl ClaimBuilder<'_, '_> {
             }
             pods += *count as usize * (1 + class.with.len());
         }
-        let losing = |(class, count): (&usize, &u32)| PodLoss {
-            each: self.classes.classes[*class].loss,
-            pods: (*count).into(),
-        };
-        let pods_losing: Vec<PodLoss> = node.content.iter().map(losing).collect();
         let risk = |offer: &PoolOffering| {
-            interruption_risk::of_node(
-                self.options,
-                (
-                    self.supply.offering(node.pool, offer.offering),
-                    self.supply.instance_type(node.pool, offer.offering),
-                ),
-                &pods_losing,
-            )
+            interruption_risk::of_node(self.options, self.supply.offering(node.pool, offer.offering), lost)
         };
         // The price for comparisons. Limits use the real price.
         let counted = |offer: &PoolOffering| offer.availability.weighed().map(|price| price + risk(offer));

@@ -51,6 +51,7 @@ impl<'a> PlanContext<'a> {
         spread_hosts::set_least(&mut colocation, snapshot, &daemons, &rooms, &supply);
         let now = *now;
         let horizons = Horizons::new(snapshot, options, &demand.pending, now);
+        let losses = Losses::new(snapshot, options, demand.pending.iter().map(|want| want.pod));
         let context = Self {
             snapshot,
             volumes,
@@ -63,7 +64,7 @@ impl<'a> PlanContext<'a> {
             demand,
             rooms,
             horizons,
-            losses: Losses::new(snapshot, options),
+            losses,
             crowds: BTreeMap::new(),
         };
         (context, supply)

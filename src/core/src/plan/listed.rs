@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::model::MinValuesPolicy;
 use crate::model::plan::LabelChoice;
-use crate::model::{MinValuesPolicy, Pool};
 use crate::plan::claims::ClaimBuilder;
 use crate::plan::listing::{Listed, MOST, Rank};
 use crate::plan::pack::solves::NewNode;
@@ -74,7 +74,7 @@ impl ClaimBuilder<'_, '_> {
         }
         let short: Vec<KeyValues<'_>> = count.shortages().collect();
         if let (Some(key), MinValuesPolicy::Strict) = (short.first(), self.options.min_values) {
-            return Err(beyond_limits(pool, *key));
+            return Err(key.beyond_limits(pool));
         }
         let kept = chosen
             .iter()
@@ -100,12 +100,4 @@ impl ClaimBuilder<'_, '_> {
         }
         Ok(Listed { offers, together, choice: count.found().map(LabelChoice::from).collect(), more })
     }
-}
-
-fn beyond_limits(pool: &Pool, key: KeyValues<'_>) -> String {
-    format!(
-        "pool `{}` asks for {} values of `{}` (minValues), but its limits leave {} for such a node; raise spec.limits, or lower \
-         minValues",
-        pool.name, key.at_least, key.key, key.found
-    )
 }

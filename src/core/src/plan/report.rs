@@ -133,11 +133,17 @@ fn sum(plan: &mut Plan, context: &PlanContext<'_>) {
             + interruption_backoff::of_claim(context.snapshot, context.now, claim)
     };
     plan.risk = plan.claims.iter().map(beside).sum();
+    let pods = |claim: &PlannedClaim| claim.planned_pods.len() as u64;
     let proven = if let Some(over_time) = &plan.over_time {
         over_time.cost == over_time.bound
     } else {
-        plan.bound = plan.bound.min(plan.cost + plan.risk);
-        plan.bound == plan.cost + plan.risk
+        let counted = plan.cost + plan.risk;
+        // The solver rounds the loss of each pod, and the plan that of each node.
+        let rounded: u64 = if plan.risk > UsdPerHour::ZERO { plan.claims.iter().map(pods).sum() } else { 0 };
+        if plan.bound + UsdPerHour::from_micros(rounded) >= counted {
+            plan.bound = counted;
+        }
+        plan.bound == counted
     };
     plan.proof = if proven {
         Proof::Exact

@@ -41,6 +41,17 @@ pub(crate) struct KeyValues<'p> {
     pub found: usize,
 }
 
+impl KeyValues<'_> {
+    /// Returns a message about pods for which the limits of a pool leave too few values.
+    pub fn beyond_limits(self, pool: &Pool) -> String {
+        format!(
+            "pool `{}` asks for {} values of `{}` (minValues), but its limits leave {} for such a node; raise spec.limits, or lower \
+             minValues",
+            pool.name, self.at_least, self.key, self.found
+        )
+    }
+}
+
 impl From<KeyValues<'_>> for LabelChoice {
     fn from(of: KeyValues<'_>) -> Self {
         Self { key: of.key.to_owned(), at_least: of.at_least, found: of.found }

@@ -149,6 +149,12 @@ impl Limits {
         uses.iter().all(|(limit, amount)| *amount <= self.all[*limit as usize].left)
     }
 
+    /// Returns the first limit that one more node with these uses would break, apart from the stock of an offering.
+    pub fn first_beyond(&self, uses: &[(u32, u64)]) -> Option<u32> {
+        let mut set = uses.iter().filter(|(limit, _)| !self.is_stock(*limit));
+        set.find(|(limit, amount)| *amount > self.all[*limit as usize].left).map(|(limit, _)| *limit)
+    }
+
     /// Subtracts the amounts that one node uses.
     pub fn take(&mut self, uses: &[(u32, u64)]) {
         for (limit, amount) in uses {

@@ -309,12 +309,17 @@ pub(crate) fn labels_of_claim(
     labels
 }
 
-/// Returns the room of a node without a claim.
-fn of_foreign(snapshot: &Snapshot, node: &Node, daemons: &DaemonSets<'_>) -> Option<CachedRoom> {
+/// Returns whether plans use the room of a node without a claim, for pods that tolerate its taints.
+pub(crate) fn is_used(node: &Node) -> bool {
     // A node that Poolwright launched and that has no claim will be terminated.
     let orphan = node.labels.contains_key(NODECLAIM_LABEL)
         || node.taints.iter().any(|taint| taint.key == UNREGISTERED_TAINT || taint.key == DISRUPTED_TAINT);
-    if orphan || !is_open(node) {
+    !orphan && is_open(node)
+}
+
+/// Returns the room of a node without a claim.
+fn of_foreign(snapshot: &Snapshot, node: &Node, daemons: &DaemonSets<'_>) -> Option<CachedRoom> {
+    if !is_used(node) {
         return None;
     }
     let mut labels = node.labels.clone();

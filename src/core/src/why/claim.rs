@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
-use poolwright_terms::ConditionType;
 use poolwright_terms::keys::DO_NOT_DISRUPT_ANNOTATION;
+use poolwright_terms::{ConditionType, Taint, TaintEffect};
 
 use crate::lifecycle::PlacementMode;
 use crate::lifecycle::advertised::lacks;
@@ -18,6 +18,7 @@ use crate::model::plan::Plan;
 use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, PodPhase, PodRole, Snapshot, Stage};
 use crate::rules::budgets::never_met_of;
 use crate::rules::format::{age, gist, list};
+use crate::supply::rooms::{is_used, lasting_taints};
 use crate::why::{health, retiring};
 
 /// The most pods that are named.
@@ -77,12 +78,14 @@ pub fn node(snapshot: &Snapshot, now: Timestamp, plan: &Plan, name: &str) -> Opt
     let Some(owner) = owner else {
         let pods = work(snapshot, name);
         lines.push("It has no claim: Poolwright did not buy it and never removes it.".to_owned());
-        lines.push(if pods.is_empty() && node.ready && !node.cordoned {
-            "It runs no workload pod; Poolwright uses its room first.".to_owned()
-        } else if pods.is_empty() {
-            "It runs no workload pod.".to_owned()
-        } else {
+        lines.push(if !pods.is_empty() {
             format!("It runs {}.", named(&pods))
+        } else if is_used(node) && !node.cordoned {
+            let only =
+                tolerating(&blocking(node, &[])).map_or_else(String::new, |pods| format!(" for {pods}"));
+            format!("It runs no workload pod; Poolwright uses its room first{only}.")
+        } else {
+            "It runs no workload pod.".to_owned()
         });
         lines.extend(health::of_node(node, None, None, now));
         lines.extend(undrainable(snapshot, name));
@@ -170,17 +173,32 @@ fn stands(snapshot: &Snapshot, now: Timestamp, claim: &Claim) -> String {
     format!("{words}{why}.{deadline}")
 }
 
+/// Returns the taints that keep pods off a node and that its claim does not ask for.
+fn blocking(node: &Node, asked: &[Taint]) -> Vec<Taint> {
+    let is_hard = |taint: &Taint| taint.effect != TaintEffect::PreferNoSchedule && !asked.contains(taint);
+    lasting_taints(node).into_iter().filter(is_hard).collect()
+}
+
+/// Describes the pods that tolerate these taints; `None` if there are no taints.
+fn tolerating(taints: &[Taint]) -> Option<String> {
+    let names: Vec<String> = taints.iter().map(|taint| format!("`{taint}`")).collect();
+    let taint = if names.len() == 1 { "taint" } else { "taints" };
+    (!names.is_empty()).then(|| format!("pods that tolerate its {taint} {}", list(&names, SHOWN)))
+}
+
 /// Describes an initialized node: whether pods may use it.
 fn open(snapshot: &Snapshot, claim: &Claim) -> String {
     let node = claim.node_name.as_ref().and_then(|name| snapshot.nodes.get(name));
+    let only = node.and_then(|node| tolerating(&blocking(node, &claim.taints)));
     match node {
         Some(node) if !node.ready => "Its node is not ready, so no new pod goes there.".to_owned(),
         Some(node) if node.cordoned => "Its node is cordoned, so no new pod goes there.".to_owned(),
         // The condition says what was true when the node opened.
-        Some(node) if !lacks(claim, node).is_empty() => "It is open to pods.".to_owned(),
-        _ => match message(claim, ConditionType::Initialized) {
-            Some(why) => format!("It is open to pods: {why}."),
-            None => "It is open to pods.".to_owned(),
+        Some(node) if only.is_none() && !lacks(claim, node).is_empty() => "It is open to pods.".to_owned(),
+        _ => match (only, message(claim, ConditionType::Initialized)) {
+            (Some(only), _) => format!("It is open only to {only}."),
+            (None, Some(why)) => format!("It is open to pods: {why}."),
+            (None, None) => "It is open to pods.".to_owned(),
         },
     }
 }

@@ -105,6 +105,30 @@ fn a_node_that_is_not_ready_is_not_said_to_be_used_first() {
 }
 
 #[test]
+fn room_behind_a_taint_is_only_said_to_be_used_for_pods_that_tolerate_it() {
+    let tainted = |key: &str, value: &str| {
+        let node = poolwright_core::Node { taints: vec![taint(key, value)], ..node("n", capacity(4, 16, 1)) };
+        let snapshot = with(cluster(aws(), [pool("gpu")]), [node]);
+        why::node(&snapshot, at(10), &planned(&snapshot), "n").expect("the node exists")[2].clone()
+    };
+    assert_eq!(
+        tainted("nvidia.com/gpu", "true"),
+        "It runs no workload pod; Poolwright uses its room first for pods that tolerate its taint `nvidia.com/gpu=true:NoSchedule`."
+    );
+    let ended = tainted(poolwright_terms::keys::DISRUPTED_TAINT, "");
+    assert_eq!(ended, "It runs no workload pod.", "no plan uses it");
+    let pressed = poolwright_core::Node {
+        taints: vec![taint("node.kubernetes.io/disk-pressure", "")],
+        ..claimed_node()
+    };
+    let snapshot = with(with(cluster(aws(), [pool("gpu")]), [initialized()]), [pressed]);
+    let lines = why::node(&snapshot, at(1000), &planned(&snapshot), "n").expect("the node exists");
+    let told =
+        "It is open only to pods that tolerate its taint `node.kubernetes.io/disk-pressure:NoSchedule`.";
+    assert!(lines.iter().any(|line| line == told), "{lines:#?}");
+}
+
+#[test]
 fn the_nearest_miss_names_every_label_that_is_missing() {
     let mut selecting = pod("p", requests(1, 1, 0));
     for (key, value) in [("disk", "ssd"), ("team", "ml")] {

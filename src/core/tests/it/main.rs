@@ -14,6 +14,7 @@ mod existing_nodes;
 mod expected;
 mod expected_volumes;
 mod explanations;
+mod gang_losses;
 mod gangs;
 mod health;
 mod horizons;

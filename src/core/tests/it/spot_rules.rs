@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::{Catalogue, OfferingId, Price, PriceSource, Quote, RankedOffering};
-use poolwright_core::plan::{CostRule, Plan, UnplacedReason};
-use poolwright_core::{Claim, ClaimName, CountOrPercent, Pool, Snapshot, SpotRules, Uid, why};
+use poolwright_catalog::{Catalogue, OfferingId, Price, PriceSource, Quote, RankedOffering, UsdPerHour};
+use poolwright_core::plan::{CostRule, Plan, PlannedClaim, UnplacedReason};
+use poolwright_core::{Claim, ClaimName, CountOrPercent, Pool, PoolLimits, Snapshot, SpotRules, Uid, why};
 use poolwright_terms::CapacityType::{OnDemand, Spot};
-use poolwright_terms::labels::CAPACITY_TYPE;
+use poolwright_terms::labels::{CAPACITY_TYPE, INSTANCE_TYPE};
 use poolwright_terms::{CapacityType, ConditionType};
 
 use crate::kit::*;
@@ -236,4 +236,79 @@ fn the_explanation_of_a_pool_says_what_its_rules_ask_and_what_there_is() {
     ] {
         assert!(lines.iter().any(|told| told == line), "{line}: {lines:?}");
     }
+}
+
+/// Returns a cluster with a limit on the pool's cost, three types of one size, and ten pods of which each fills a node.
+fn of_three_types(limit: &str, pool: Pool) -> Snapshot {
+    let sold = catalogue(vec![
+        Kind("one", capacity(4, 16, 0), None, &[("a", "0.80")]),
+        Kind("two", capacity(4, 16, 0), None, &[("a", "0.97")]),
+        Kind("three", capacity(4, 16, 0), None, &[("a", "1.00")]),
+    ]);
+    let sold = and_on_spot(&sold, |kind| match kind {
+        "one" => "0.40",
+        "two" => "0.41",
+        _ => "0.42",
+    });
+    let limits = PoolLimits { usd_per_hour: Some(usd(limit)), ..pool.limits.clone() };
+    with_pods(cluster(sold, [Pool { limits, ..pool }]), 10)
+}
+
+/// Returns the pool with a launch that must leave the choice among all three types. So in limits, an on-demand node counts with
+/// $1.00/h and a spot node with $0.42/h.
+fn choosing(pool: Pool) -> Pool {
+    Pool { min_values: [(INSTANCE_TYPE.to_owned(), 3)].into(), ..pool }
+}
+
+#[test]
+fn a_looser_limit_places_no_fewer_pods_where_launches_must_leave_a_choice() {
+    for (limit, nodes, cost) in [
+        ("1.20", (1, 0), "0.80"),
+        ("2.90", (2, 2), "2.40"),
+        ("3.20", (2, 2), "2.40"),
+        ("3.30", (2, 3), "2.80"),
+        ("3.70", (2, 3), "2.80"),
+        ("4.30", (3, 3), "3.60"),
+        ("5.00", (3, 4), "4.00"),
+        ("5.50", (3, 5), "4.40"),
+    ] {
+        let plan = planned(&of_three_types(limit, choosing(percent(34))));
+        assert_eq!((bought_of(&plan), plan.cost), (nodes, usd(cost)), "{limit}: {:?}", plan.unplaced);
+        assert!(plan.bound <= plan.cost, "{limit}: {}", plan.bound);
+        let dearest = |claim: &PlannedClaim| claim.offerings.iter().filter_map(|one| one.price).max();
+        let most: UsdPerHour = plan.claims.iter().filter_map(dearest).sum();
+        assert!(most <= usd(limit), "{limit}: the launches may cost {most}");
+    }
+}
+
+#[test]
+fn pods_beyond_a_limit_are_told_what_it_lacks_room_for() {
+    let told = |limit: &str, pool: Pool| {
+        let plan = planned(&of_three_types(limit, choosing(pool)));
+        assert!(plan.unplaced.iter().all(|left| left.reason == UnplacedReason::LimitReached));
+        plan.unplaced[0].message.clone()
+    };
+    assert_eq!(
+        told("2.90", percent(34)),
+        "limit usdPerHour = 2.90 of pool `gpu` leaves too little (in use or on order: $2.84/h; one more node uses at least $0.4000/h); \
+         raise spec.limits"
+    );
+    assert_eq!(
+        told("3.70", percent(34)),
+        "pool `gpu` must have at least 34 % of its nodes on demand (spec.spot.onDemandFloor), and limit usdPerHour leaves too little \
+         for another on-demand node that fits it; raise the limit, or lower the floor"
+    );
+    let steady = Pool { requirements: vec![is_in(CAPACITY_TYPE, &["on-demand"])], ..pool("gpu") };
+    assert_eq!(
+        told("1.90", steady),
+        "pool `gpu` asks for 3 values of `node.kubernetes.io/instance-type` (minValues), but its limits leave 1 for such a node; raise \
+         spec.limits, or lower minValues"
+    );
+}
+
+#[test]
+fn the_bound_of_a_plan_that_a_limit_cuts_short_is_for_the_pods_that_have_a_place() {
+    let plan = planned(&of_three_types("3.00", number(2)));
+    assert_eq!((bought_of(&plan), plan.cost), ((2, 3), usd("2.80")));
+    assert_eq!(plan.bound, usd("2.00"), "without the floor, five spot nodes hold these pods");
 }

@@ -42,6 +42,8 @@ pub struct Bounds {
     pub best_known: Steps,
     /// By machine: its price above the bound for the pods that it was bought for.
     pub excess: Vec<u64>,
+    /// By machine: whether a static pool keeps it. The bound has such nodes for nothing.
+    pub kept: Vec<bool>,
 }
 
 /// The proven bound and the cost of the best known plan, in micro-dollars per hour.
@@ -61,9 +63,12 @@ pub fn over_time(
 ) -> Bounds {
     let asked = question(history, pools, daemonsets, sold);
     let mut bounds = asked.map_or_else(Bounds::default, |(problem, classes)| of(history, &problem, &classes));
-    if !daemonsets.is_empty() {
-        // The scheduler of a replay gives pods the room that nodes keep for DaemonSets, too, because these have no pods there.
-        bounds.limit = lower(&bounds.limit, &busy(history));
+    let is_static = |name: &String| pools.iter().any(|pool| pool.replicas.is_some() && pool.name.0 == *name);
+    bounds.kept = history.machines.iter().map(|machine| is_static(&machine.pool)).collect();
+    // The scheduler of a replay gives pods the room that nodes keep for DaemonSets, too, because these have no pods there. And a static
+    // pool may have more nodes for a while, until old ones are gone.
+    if !daemonsets.is_empty() || bounds.kept.contains(&true) {
+        bounds.limit = lower(&bounds.limit, &busy(history, &bounds.kept));
     }
     bounds
 }
@@ -82,11 +87,13 @@ pub fn ignored(pools: &[Pool]) -> Option<String> {
     })
 }
 
-/// Returns the price of the machines that have pods, over time.
-fn busy(history: &History) -> Steps {
+/// Returns the price of the machines that have pods, over time, without those that static pools keep.
+fn busy(history: &History, kept: &[bool]) -> Steps {
     let mut by_machine: BTreeMap<usize, Vec<(Duration, Duration)>> = BTreeMap::new();
     for pod in &history.pods {
-        if let (Some(span), Some((_, machine))) = (history.on_machine(pod), pod.bound) {
+        if let (Some(span), Some((_, machine))) = (history.on_machine(pod), pod.bound)
+            && !kept[machine]
+        {
             by_machine.entry(machine).or_default().push(span);
         }
     }
@@ -158,6 +165,7 @@ pub(super) fn of(history: &History, problem: &Problem, classes: &BTreeMap<usize,
         limit: Steps::of_levels(moments.iter().map(|(at, present)| (*at, by_present[present].bound))),
         best_known: best_known(&changes, &moments, &none, &alone, |present| by_present[present].plan),
         excess,
+        kept: Vec::new(),
     }
 }
 

@@ -8,7 +8,7 @@ use poolwright_terms::CapacityType;
 
 use super::baselines::Baseline;
 use super::bound::Bounds;
-use super::gap::{Cause, Gap};
+use super::gap::{CAUSES, Cause, Gap};
 use super::history::{End, History, Pod, Told};
 use super::idle::Idle;
 use super::steps::Steps;
@@ -69,7 +69,7 @@ pub struct Point {
     /// The largest number of pods waiting at a time.
     pub waiting: u64,
     /// The average of the gap between cost and bound, by cause, in the order of [`Cause::ALL`].
-    pub gap: [u64; 5],
+    pub gap: [u64; CAUSES],
 }
 
 /// The report of a replay.
@@ -185,9 +185,11 @@ impl Report {
         UsdPerHour::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
     }
 
-    /// Returns the excess of the cost over the bound, as a part of the bound; `None` if the bound is zero.
+    /// Returns the excess of the cost over the bound, as a part of the bound; `None` if the bound is zero. The bound has the nodes that
+    /// static pools keep for nothing, so they do not count here.
     pub fn above_bound(&self) -> Option<Ratio> {
-        let (cost, bound) = (self.cost().0, self.bound.0);
+        let cost = self.cost().0.saturating_sub(self.gap.amount(Cause::StaticPools).0);
+        let bound = self.bound.0;
         (bound > 0).then(|| Ratio { part: cost.saturating_sub(bound), whole: bound })
     }
 

@@ -1,7 +1,7 @@
 //! The gap between the cost and its lower limit, split by cause.
 //!
 //! Every node is at each moment in one of three states: it starts, it is idle, or it is busy. Starting and idle nodes are the
-//! first two parts. The cost of the busy nodes goes down to the limit in three steps: to the best plan known for their pods,
+//! first two parts. Nodes that static pools keep are a part of their own once they have started: the limit has them for nothing. The cost of the busy nodes goes down to the limit in three steps: to the best plan known for their pods,
 //! with the part that was there at the purchase apart, and from that plan to the limit. So the parts add up to the gap.
 
 use std::collections::BTreeMap;
@@ -14,6 +14,9 @@ use super::history::History;
 use super::steps::Steps;
 use crate::money::{HOUR, Usd};
 
+/// The number of causes.
+pub(super) const CAUSES: usize = 6;
+
 /// A cause of cost above the lower limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -21,6 +24,8 @@ pub enum Cause {
     Start,
     /// Nodes that could run pods and have none.
     Idle,
+    /// Nodes that static pools keep, with and without pods.
+    StaticPools,
     /// Nodes that were right when they were bought, and whose pods would now fit on cheaper ones.
     Stranded,
     /// Nodes that cost more than the limit for the pods that they were bought for.
@@ -31,16 +36,17 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in the order in which reports show them.
-    pub const ALL: [Self; 5] = [Self::Start, Self::Idle, Self::Stranded, Self::WrongType, Self::LimitTooLow];
+    pub const ALL: [Self; CAUSES] =
+        [Self::Start, Self::Idle, Self::StaticPools, Self::Stranded, Self::WrongType, Self::LimitTooLow];
 }
 
 /// The gap between the cost and its lower limit, split by cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gap {
     /// The amount of each cause, in the order of [`Cause::ALL`].
-    amounts: [Usd; 5],
+    amounts: [Usd; CAUSES],
     /// The rate of each cause over time, in micro-dollars per hour.
-    steps: [Steps; 5],
+    steps: [Steps; CAUSES],
 }
 
 /// A change of a machine.
@@ -57,6 +63,8 @@ enum Event {
 struct State {
     exists: bool,
     open: bool,
+    /// Whether a static pool keeps it.
+    kept: bool,
     pods: u32,
 }
 
@@ -65,6 +73,7 @@ struct State {
 struct Sums {
     start: u64,
     idle: u64,
+    kept: u64,
     busy: u64,
     /// The excess of the busy ones at their purchase.
     excess: u64,
@@ -93,7 +102,7 @@ impl Gap {
     }
 }
 
-fn steps(history: &History, bounds: &Bounds) -> [Steps; 5] {
+fn steps(history: &History, bounds: &Bounds) -> [Steps; CAUSES] {
     let mut events: BTreeMap<Duration, Vec<(usize, Event)>> = BTreeMap::new();
     for (at, machine) in history.machines.iter().enumerate() {
         let gone = machine.launched + machine.lasted(history.played);
@@ -113,9 +122,10 @@ fn steps(history: &History, bounds: &Bounds) -> [Steps; 5] {
     for moment in bounds.limit.moments().chain(bounds.best_known.moments()) {
         events.entry(moment).or_default();
     }
-    let mut states = vec![State::default(); history.machines.len()];
+    let kept = (0..history.machines.len()).map(|at| bounds.kept.get(at).copied().unwrap_or(false));
+    let mut states: Vec<State> = kept.map(|kept| State { kept, ..State::default() }).collect();
     let mut sums = Sums::default();
-    let mut levels: [Vec<(Duration, u64)>; 5] = Default::default();
+    let mut levels: [Vec<(Duration, u64)>; CAUSES] = Default::default();
     for (moment, events) in events {
         for (at, event) in events {
             let price = history.machines[at].price.map_or(0, UsdPerHour::micros);
@@ -146,7 +156,10 @@ impl Sums {
             return;
         }
         // A node that has pods can run them, whatever its labels say.
-        let sum = if state.pods > 0 {
+        let runs = state.open || state.pods > 0;
+        let sum = if state.kept && runs {
+            &mut self.kept
+        } else if state.pods > 0 {
             self.excess = by(self.excess, excess);
             &mut self.busy
         } else if state.open {
@@ -158,12 +171,12 @@ impl Sums {
     }
 
     /// Returns the parts in the order of [`Cause::ALL`].
-    fn parts(&self, limit: u64, best_known: u64) -> [u64; 5] {
+    fn parts(&self, limit: u64, best_known: u64) -> [u64; CAUSES] {
         // The busy nodes are a plan too.
         let best_known = best_known.min(self.busy).max(limit);
         let above = self.busy.saturating_sub(best_known);
         // Later pods may have made use of a node that was too large for the first ones.
         let wrong_type = self.excess.min(above);
-        [self.start, self.idle, above - wrong_type, wrong_type, best_known - limit]
+        [self.start, self.idle, self.kept, above - wrong_type, wrong_type, best_known - limit]
     }
 }

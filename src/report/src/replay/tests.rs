@@ -144,7 +144,7 @@ fn pod(from: u64, until: u64) -> Pod {
 }
 
 /// Returns the parts of the gap of a world of `hours`, in micro-dollars, after a check that they add up to the gap.
-fn parts(machines: Vec<Machine>, pods: Vec<Pod>, hours: u64) -> [u128; 5] {
+fn parts(machines: Vec<Machine>, pods: Vec<Pod>, hours: u64) -> [u128; 6] {
     let history = History { played: Duration::from_hours(hours), machines, pods, ..History::default() };
     let problem = problem(&[(SMALL, 1), (LARGE, 4)], &[(1, &[0, 1])]);
     let classes: BTreeMap<usize, usize> = (0..history.pods.len()).map(|at| (at, 0)).collect();
@@ -156,13 +156,13 @@ fn parts(machines: Vec<Machine>, pods: Vec<Pod>, hours: u64) -> [u128; 5] {
 
 #[test]
 fn a_node_that_runs_one_pod_all_its_life_leaves_no_gap() {
-    assert_eq!(parts(vec![machine(SMALL, [0, 0, 60], &[0])], vec![pod(0, 60)], 1), [0; 5]);
+    assert_eq!(parts(vec![machine(SMALL, [0, 0, 60], &[0])], vec![pod(0, 60)], 1), [0; 6]);
 }
 
 #[test]
 fn the_time_until_a_node_can_run_pods_is_its_start() {
     let parts = parts(vec![machine(SMALL, [0, 6, 60], &[0])], vec![pod(6, 60)], 1);
-    assert_eq!(parts, [u128::from(SMALL / 10), 0, 0, 0, 0]);
+    assert_eq!(parts, [u128::from(SMALL / 10), 0, 0, 0, 0, 0]);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn an_open_node_without_pods_is_idle_before_between_and_after_them() {
     let pods = vec![pod(6, 24), pod(30, 54)];
     assert_eq!(
         parts(vec![machine(SMALL, [0, 0, 60], &[0])], pods, 1),
-        [0, u128::from(SMALL * 3 / 10), 0, 0, 0]
+        [0, u128::from(SMALL * 3 / 10), 0, 0, 0, 0]
     );
 }
 
@@ -179,26 +179,26 @@ fn a_node_that_was_right_for_the_pods_that_left_is_stranded() {
     // Four pods are worth the large node, and one is not.
     let pods = vec![pod(0, 60), pod(0, 30), pod(0, 30), pod(0, 30)];
     let parts = parts(vec![machine(LARGE, [0, 0, 60], &[0, 1, 2, 3])], pods, 1);
-    assert_eq!(parts, [0, 0, u128::from((LARGE - SMALL) / 2), 0, 0]);
+    assert_eq!(parts, [0, 0, 0, u128::from((LARGE - SMALL) / 2), 0, 0]);
 }
 
 #[test]
 fn a_node_bought_for_fewer_pods_than_it_is_worth_is_of_the_wrong_type() {
     let parts = parts(vec![machine(LARGE, [0, 0, 60], &[0])], vec![pod(0, 60)], 1);
-    assert_eq!(parts, [0, 0, 0, u128::from(LARGE - SMALL), 0]);
+    assert_eq!(parts, [0, 0, 0, 0, u128::from(LARGE - SMALL), 0]);
 }
 
 #[test]
 fn a_wrong_type_costs_nothing_while_later_pods_fill_it() {
     let pods = vec![pod(0, 60), pod(30, 60), pod(30, 60), pod(30, 60)];
     let parts = parts(vec![machine(LARGE, [0, 0, 60], &[0])], pods, 1);
-    assert_eq!(parts, [0, 0, 0, u128::from((LARGE - SMALL) / 2), 0]);
+    assert_eq!(parts, [0, 0, 0, 0, u128::from((LARGE - SMALL) / 2), 0]);
 }
 
 #[test]
 fn a_pod_counts_in_the_limit_for_the_time_that_it_runs_however_short() {
     let parts = parts(vec![machine(SMALL, [0, 0, 30], &[0])], vec![pod(0, 30)], 1_000_000);
-    assert_eq!(parts, [0; 5]);
+    assert_eq!(parts, [0; 6]);
 }
 
 #[test]
@@ -210,12 +210,49 @@ fn the_distance_between_the_limit_and_the_best_known_plan_is_the_limits_own() {
         ..History::default()
     };
     let all = |level| super::Steps::of_levels([(Duration::ZERO, level)]);
-    let bounds = Bounds { limit: all(USD), best_known: all(2 * USD), excess: vec![0] };
+    let bounds = Bounds { limit: all(USD), best_known: all(2 * USD), excess: vec![0], kept: vec![] };
     let report = Report::new(&history, bounds, history.played, Vec::new());
     assert_eq!(
         Cause::ALL.map(|cause| report.gap.amount(cause)),
-        [0, 0, USD, 0, USD].map(|part| Usd(part.into()))
+        [0, 0, 0, USD, 0, USD].map(|part| Usd(part.into()))
     );
+}
+
+#[test]
+fn a_node_that_a_static_pool_keeps_is_neither_idle_nor_stranded() {
+    // It starts for six minutes, has a pod for half an hour, and none for the rest. The limit needs no other node.
+    let history = History {
+        played: Duration::from_hours(1),
+        machines: vec![machine(LARGE, [0, 6, 60], &[])],
+        pods: vec![pod(6, 36)],
+        ..History::default()
+    };
+    let nothing = || super::Steps::of_levels([(Duration::ZERO, 0)]);
+    let bounds = Bounds { limit: nothing(), best_known: nothing(), excess: vec![0], kept: vec![true] };
+    let report = Report::new(&history, bounds, history.played, Vec::new());
+    assert_eq!(
+        Cause::ALL.map(|cause| report.gap.amount(cause)),
+        [LARGE / 10, 0, LARGE * 9 / 10, 0, 0, 0].map(|part| Usd(part.into()))
+    );
+    assert_eq!(report.gap.amount(Cause::StaticPools), Usd(u128::from(LARGE * 9 / 10)));
+}
+
+#[test]
+fn the_limit_is_exceeded_by_the_cost_of_nodes_that_no_static_pool_keeps() {
+    let history = History {
+        played: Duration::from_hours(1),
+        machines: vec![machine(LARGE, [0, 0, 60], &[]), machine(LARGE, [0, 0, 60], &[])],
+        pods: vec![pod(0, 60)],
+        ..History::default()
+    };
+    let all = |level| super::Steps::of_levels([(Duration::ZERO, level)]);
+    let above = |kept| {
+        let bounds = Bounds { limit: all(USD), best_known: all(USD), excess: vec![0, 0], kept };
+        let above = Report::new(&history, bounds, history.played, Vec::new()).above_bound();
+        above.map(|above| above.part)
+    };
+    assert_eq!(above(vec![false, false]), Some(u128::from(2 * LARGE - USD)));
+    assert_eq!(above(vec![false, true]), Some(u128::from(LARGE - USD)));
 }
 
 /// A world of ten hours in which pods leave the first machine, and others are bought at these minutes.

@@ -60,9 +60,9 @@ pub(crate) struct PodClasses<'a> {
     pub signatures: Vec<(&'a PodSpec, &'a Pin)>,
 }
 
-/// The key of a class: priority, spec, profile, pin, preferences, group of lives, loss of the gang, the pod itself if it leads a
-/// bundle, and the pods that a new node must hold.
-type Like<'a> = (Reverse<i32>, &'a PodSpec, usize, &'a Pin, &'a [Pin], usize, u64, Option<&'a PodKey>, u64);
+/// The key of a class: priority, spec, profile, pin, preferences, group of lives, loss, the pod itself if it leads a bundle, and
+/// the pods that a new node must hold.
+type Like<'a> = (Reverse<i32>, &'a PodSpec, usize, &'a Pin, &'a [Pin], usize, Loss, Option<&'a PodKey>, u64);
 
 /// Groups pods into classes, in an order that depends only on the pods.
 pub(crate) fn group<'a>(
@@ -83,16 +83,16 @@ pub(crate) fn group<'a>(
         // A bundle lives as long as its longest pod.
         let with = assigned.with(key).iter().map(|pod| horizons.of(&pod.key));
         let horizon = with.fold(horizons.of(key), usize::max);
-        let gang = losses.of(options, want.pod).gang();
+        let loss = losses.of(options, want.pod);
         let profile = colocation.of(key);
         let crowd = crowds.get(key.namespace()).copied().unwrap_or(1);
         let priority = Reverse(want.pod.priority);
-        let key = (priority, &want.pod.spec, profile, pin, levels, horizon, gang, leads, crowd);
+        let key = (priority, &want.pod.spec, profile, pin, levels, horizon, loss, leads, crowd);
         groups.entry(key).or_default().push(want.pod);
     }
     let mut known: BTreeMap<Signature<'a>, usize> = BTreeMap::new();
     let mut classes = PodClasses::default();
-    for ((_, _, mut profile, pin, levels, horizon, _, leads, crowd), mut pods) in groups {
+    for ((_, _, mut profile, pin, levels, horizon, own_loss, leads, crowd), mut pods) in groups {
         let spec = &pods[0].spec;
         let mut number = |pin| {
             *known.entry(signature(spec, pin)).or_insert_with(|| {
@@ -114,7 +114,7 @@ pub(crate) fn group<'a>(
         }
         let priority = pods[0].priority;
         let loss = with.iter().map(|pod| losses.of(options, pod));
-        let loss = loss.fold(losses.of(options, pods[0]), Loss::with);
+        let loss = loss.fold(own_loss, Loss::with);
         classes.classes.push(PodClass {
             spec,
             requests,

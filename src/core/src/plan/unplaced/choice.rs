@@ -7,6 +7,43 @@ use crate::supply::flexibility;
 use crate::supply::offerings::PoolOffering;
 
 impl UnplacedInputs<'_, '_> {
+    /// Returns the message if a limit has room for a node that holds the pods, but not for the choice that its pool asks for.
+    pub(crate) fn choice_beyond_limits(&self, class: &PodClass<'_>) -> Option<String> {
+        if self.min_values == MinValuesPolicy::BestEffort {
+            return None;
+        }
+        let mut first = None;
+        for (at, supplied) in self.supply.pools.iter().enumerate() {
+            let is_within = |offer: &&PoolOffering| {
+                let uses = self.limits.uses(self.supply, at, offer.offering, offer.availability.price());
+                self.limits.allow(&uses)
+            };
+            let holds = |offer: &&PoolOffering| self.holds(at, offer, class);
+            let offerings = supplied.offers.iter().filter(holds).filter(is_within).map(|offer| {
+                (&self.supply.offering(at, offer.offering).id, self.supply.labels(at, offer.offering))
+            });
+            let offerings: Vec<_> = offerings.collect();
+            if offerings.is_empty() {
+                continue;
+            }
+            if offerings.iter().any(|(id, _)| !flexibility::applies(supplied.pool, id)) {
+                return None;
+            }
+            // If one capacity type leaves the choice, another rule keeps the pods off it.
+            let key = flexibility::lacking(supplied.pool, &offerings).first().copied()?;
+            first.get_or_insert_with(|| key.beyond_limits(supplied.pool));
+        }
+        first
+    }
+
+    /// Returns whether an offering of a pool can be bought and holds the pods.
+    fn holds(&self, at: usize, offer: &PoolOffering, class: &PodClass<'_>) -> bool {
+        offer.availability.is_sold()
+            && self.admissions.admits(at, class.signature, offer.offering)
+            && class.requests.fits(&self.supply.capacities[offer.capacity])
+            && self.colocation.admits(class.profile, &self.supply.residents[offer.residents])
+    }
+
     /// Returns the message if offerings hold the pods, but each of their pools asks for more choice than they leave.
     pub(crate) fn lacks_choice(&self, class: &PodClass<'_>) -> Option<String> {
         if self.min_values == MinValuesPolicy::BestEffort {
@@ -15,12 +52,7 @@ impl UnplacedInputs<'_, '_> {
         let mut nearest: Option<(usize, String)> = None;
         for (at, supplied) in self.supply.pools.iter().enumerate() {
             let pool = supplied.pool;
-            let holds = |offer: &&PoolOffering| {
-                offer.availability.is_sold()
-                    && self.admissions.admits(at, class.signature, offer.offering)
-                    && class.requests.fits(&self.supply.capacities[offer.capacity])
-                    && self.colocation.admits(class.profile, &self.supply.residents[offer.residents])
-            };
+            let holds = |offer: &&PoolOffering| self.holds(at, offer, class);
             let mut holding = supplied.offers.iter().filter(holds).peekable();
             if holding.peek().is_none() {
                 continue;

@@ -135,7 +135,10 @@ impl LeftOver<'_, '_> {
     ) -> Told {
         let inputs = unplaced::UnplacedInputs { origins, ..self.inputs };
         let (mut reason, mut left_by) = match spot.filter(|_| limit.is_none()) {
-            Some(rule) => (UnplacedReason::LimitReached, LeftBy::other(rule.sentence(inputs.supply))),
+            Some(rule) => {
+                let words = rule.sentence(inputs.supply, inputs.limits);
+                (UnplacedReason::LimitReached, LeftBy::other(words))
+            }
             None => inputs.explain(class, limit),
         };
         if let Some(kept) = kept.filter(|_| reason == UnplacedReason::NoOfferingFits) {

@@ -40,6 +40,9 @@ impl UnplacedInputs<'_, '_> {
     /// Returns the reason why the unplaced pods of a class get no node. `limit` is the limit that left them out, if one did.
     pub fn explain(&self, class: &PodClass<'_>, limit: Option<u32>) -> (UnplacedReason, LeftBy) {
         if let Some(limit) = limit {
+            if let Some(message) = self.choice_beyond_limits(class) {
+                return (UnplacedReason::LimitReached, LeftBy::other(message));
+            }
             return (UnplacedReason::LimitReached, LeftBy::limit(limit, self.least_use(class, limit)));
         }
         let (reason, words) = explain(self, class);

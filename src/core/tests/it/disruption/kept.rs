@@ -347,3 +347,22 @@ fn a_floor_keeps_an_on_demand_node_whose_pods_would_leave_too_few_of_them() {
     let low = told(&of(Some(CountOrPercent::Count(0))));
     assert!(low[0].starts_with("The next search for savings would empty it"), "{low:?}");
 }
+
+#[test]
+fn of_two_nodes_that_could_take_each_others_pods_only_one_leaves_next_and_the_other_names_it() {
+    let half = |name: &str| running(name, "g5.12xlarge", "0.900", capacity(8, 32, 2));
+    let snapshot = cluster_of(moving_pool(), vec![half("x"), half("y")], &[("a", "x"), ("b", "y")]);
+    let outlooks = ["x", "y"].map(|name| outlook_at(&snapshot, name, &MoveHistory::default(), NOW));
+    let leaves = outlooks.iter().position(|one| matches!(one, Outlook::Leaves(_))).expect("one leaves");
+    let next = ClaimName(["x", "y"][leaves].to_owned());
+    let other = &outlooks[1 - leaves];
+    assert!(matches!(other, Outlook::Later { first, .. } if *first == [next.clone()]), "{outlooks:?}");
+    let lines = why::consolidation(other);
+    assert_eq!(
+        lines[0],
+        format!(
+            "The next search for savings would empty the node of claim {next} first; a later one looks at this node again."
+        )
+    );
+    assert!(lines[1].starts_with("If it alone were emptied: the work of its node costs"), "{lines:?}");
+}

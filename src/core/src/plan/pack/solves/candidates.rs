@@ -244,6 +244,12 @@ pub(crate) fn candidates(
     best.into_values().collect()
 }
 
+/// Returns how many pods with these requests a capacity holds.
+pub(crate) fn most_of(requests: &ResourceList, capacity: &ResourceList) -> u64 {
+    let each = requests.iter().filter_map(|(name, amount)| capacity.get(name.as_str()).checked_div(amount));
+    each.min().unwrap_or(u64::MAX)
+}
+
 /// Returns the candidates that hold a crowd of the pods of a class, or as many as any of these candidates holds.
 fn roomy(
     mut homes: Vec<usize>,
@@ -255,12 +261,8 @@ fn roomy(
     if wanted.crowd <= 1 {
         return homes;
     }
-    let holds = |at: &usize| {
-        let capacity = &inputs.supply.capacities[candidates[*at].offer.capacity];
-        let requests = wanted.requests.iter();
-        let each = requests.filter_map(|(name, amount)| capacity.get(name.as_str()).checked_div(amount));
-        each.min().unwrap_or(u64::MAX)
-    };
+    let holds =
+        |at: &usize| most_of(&wanted.requests, &inputs.supply.capacities[candidates[*at].offer.capacity]);
     let least = homes.iter().map(holds).max().unwrap_or(0).min(wanted.crowd);
     homes.retain(|at| holds(at) >= least);
     homes

@@ -7,6 +7,7 @@ use crate::plan::pack::classes::PodClasses;
 use crate::plan::pack::horizon::Horizons;
 use crate::plan::place::spread_hosts::Hosts;
 use crate::rules::colocation::Colocation;
+use crate::supply::interruption_risk::Losses;
 use crate::supply::offerings::{Admissions, Supply};
 use crate::supply::spot_mix::SpotMix;
 
@@ -18,6 +19,7 @@ pub(crate) struct SolveInputs<'s, 'a> {
     /// Returns the existing nodes and claims.
     pub hosts: &'s dyn Fn() -> Hosts<'s>,
     pub horizons: &'s Horizons,
+    pub losses: &'s Losses,
     pub options: &'s PlanOptions,
     /// Offerings that leave no choice within the limits, as indices of the pool and of the offering.
     pub unlistable: &'s BTreeSet<(usize, usize)>,

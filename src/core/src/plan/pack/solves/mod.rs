@@ -1,14 +1,17 @@
 //! Solver calls, one for each tier of pools from the highest weight down, then one for offerings with unknown prices. Every solution
 //! is verified before it is used.
 
+pub(crate) mod apply;
 pub(crate) mod candidates;
 pub(crate) mod columns;
 pub(crate) mod even;
 pub(crate) mod existing;
 pub(crate) mod flexible;
+pub(crate) mod gang_loss;
 pub(crate) mod inputs;
 pub(crate) mod naive;
 pub(crate) mod problem;
+pub(crate) mod reserve;
 pub(crate) mod spot;
 pub(crate) mod tiers;
 pub(crate) mod worth;
@@ -25,16 +28,14 @@ use poolwright_solver::{BitSet, Proof, Solution, StopSignal};
 
 use crate::model::Pod;
 use crate::model::plan::{Baselines, CommitmentUse, PlannedGpu, Solve};
-use crate::plan::pack::layout;
 use crate::plan::pack::room_lives::RoomLife;
-use crate::plan::pack::solves::candidates::{Choice, Fits, NodeCandidate, candidates};
+use crate::plan::pack::solves::candidates::{Fits, NodeCandidate, candidates};
 use crate::plan::pack::solves::columns::{Columns, Source, Sources};
-use crate::plan::pack::solves::inputs::ExistingNodes;
 use crate::plan::pack::solves::tiers::Tiers;
 use crate::plan::place::topology::Assigned;
 use crate::plan::spot_rule::SpotRule;
 use crate::rules;
-use crate::rules::colocation::{Colocation, Present, join};
+use crate::rules::colocation::{Colocation, Present};
 use crate::rules::gpus::{GpuForm, GpuNeed};
 use crate::supply::limits::Limits;
 use crate::supply::offerings::{Availability, PoolOffering};
@@ -54,6 +55,8 @@ pub(crate) struct NewNode<'a> {
     pub pods: Vec<&'a Pod>,
     pub form: GpuForm,
     pub gpus: Vec<PlannedGpu>,
+    /// What it counts with in the limits: at least what it uses, and more if its launch may become a larger node.
+    pub uses: Vec<(u32, u64)>,
     /// Whether it leaves the cloud a choice that further pods could take away.
     leaves_choice: bool,
     free: ResourceList,
@@ -138,23 +141,28 @@ pub(crate) fn run<'a>(
     limits: &mut Limits,
     stop: &mut dyn StopSignal,
 ) -> Packing<'a> {
-    let priced = candidates(inputs, limits, Availability::weighed);
-    let nominal = candidates(inputs, limits, |availability| match availability {
+    let mut priced = candidates(inputs, limits, Availability::weighed);
+    let mut nominal = candidates(inputs, limits, |availability| match availability {
         Availability::Unpriced => Some(NOMINAL),
         _ => None,
     });
     let fits = Fits::new(inputs.supply, inputs.classes);
-    let tiers = Tiers::new(&priced, fits.holding(&priced, inputs));
-    let unpriced = (!nominal.is_empty()).then(|| Tiers::new(&nominal, fits.holding(&nominal, inputs)));
+    let holding = fits.holding(&priced, inputs);
+    reserve::raise_uses(&mut priced, &holding, inputs, limits);
+    let tiers = Tiers::new(&priced, holding);
+    let holding = fits.holding(&nominal, inputs);
+    reserve::raise_uses(&mut nominal, &holding, inputs, limits);
+    let unpriced = (!nominal.is_empty()).then(|| Tiers::new(&nominal, holding));
     let before = limits.clone();
-    let start = (tiers.rounds() > 1).then(|| (rooms.clone(), lives.clone()));
+    let has_gangs = inputs.classes.classes.iter().any(|class| class.loss.is_of_gang());
+    let start = (tiers.rounds() > 1 || has_gangs).then(|| (rooms.clone(), lives.clone()));
     let mut run = Run::new(inputs, rooms, lives, limits);
     if !run.pass(&tiers, unpriced.as_ref(), false, stop) {
         return run.outcome;
     }
     if run.contested
         && !stop.should_stop()
-        && let Some((mut rooms, lives)) = start
+        && let Some((mut rooms, lives)) = start.clone()
     {
         let mut limits = before.clone();
         let mut other = Run::new(inputs, &mut rooms, lives, &mut limits);
@@ -162,6 +170,23 @@ pub(crate) fn run<'a>(
             mem::swap(run.rooms, other.rooms);
             mem::swap(run.limits, other.limits);
             (run.lives, run.queues, run.outcome) = (other.lives, other.queues, other.outcome);
+        }
+    }
+    // The shares of gangs counted less than an interruption loses, so a search that counts more may find a better plan.
+    if run.undercounts()
+        && !stop.should_stop()
+        && let Some((mut rooms, lives)) = start
+    {
+        let mut limits = before.clone();
+        let mut other = Run::new(inputs, &mut rooms, lives, &mut limits);
+        other.counts_whole_gangs = true;
+        if other.pass(&tiers, unpriced.as_ref(), false, stop) && other.is_better_than(&run) {
+            mem::swap(run.rooms, other.rooms);
+            mem::swap(run.limits, other.limits);
+            // Its own bound counts too much.
+            let bound = (run.outcome.bound, run.outcome.proof);
+            (run.lives, run.queues, run.outcome) = (other.lives, other.queues, other.outcome);
+            (run.outcome.bound, run.outcome.proof) = bound;
         }
     }
     if !run.fill_evenly(stop) {
@@ -173,6 +198,16 @@ pub(crate) fn run<'a>(
     }
     run.outcome.left = run.queues.into_iter().map(Vec::from).collect();
     run.outcome
+}
+
+/// The problem of a tier whose solution would have spot nodes too early, so that others come first.
+struct Floored {
+    /// The problem, without the floors that make spot nodes wait.
+    problem: solver::Problem,
+    /// The classes of its pods.
+    classes: Vec<usize>,
+    /// A bound for plans that place as many pods as a solution of the problem, and its proof.
+    bound: (UsdPerHour, Proof),
 }
 
 struct Run<'r, 's, 'a, 'n> {
@@ -193,6 +228,10 @@ struct Run<'r, 's, 'a, 'n> {
     served: Vec<Vec<usize>>,
     /// Whether another choice of the pods that a round serves might be better.
     contested: bool,
+    /// Whether each pod of a gang counts with the loss of the whole gang, instead of a share.
+    counts_whole_gangs: bool,
+    /// What replaces the solution of the first round of a tier because of a floor, if something does.
+    floored: Option<Floored>,
     outcome: Packing<'a>,
 }
 
@@ -220,6 +259,8 @@ impl<'r, 's, 'a, 'n> Run<'r, 's, 'a, 'n> {
             worth: Vec::new(),
             served: Vec::new(),
             contested: false,
+            counts_whole_gangs: false,
+            floored: None,
             outcome: Packing {
                 limit: vec![None; classes.len()],
                 spot_rule: vec![None; classes.len()],
@@ -350,6 +391,7 @@ impl Run<'_, '_, '_, '_> {
                     || self.on_new(*class).next().is_some()
             });
             if self.waiting() == before || !more || stop.is_abandoned() {
+                self.bound_floored(&left, stop);
                 let reached = left.iter().filter_map(|class| self.outcome.limit[*class]);
                 self.outcome.limits_reached.extend(reached);
                 return true;
@@ -407,9 +449,7 @@ impl Run<'_, '_, '_, '_> {
         };
         let done = instead.as_ref().map_or(&solution, |first| &first.solution);
         // A plan that keeps the floor costs no less than one with too many spot nodes, unless it leaves more pods out.
-        let left = spot::left_out(&solution);
-        let leaves_more = instead.as_ref().is_some_and(|first| first.left_out > left);
-        let bounding = if leaves_more { done } else { &solution };
+        let left = Self::left_out(&solution);
         let first = instead.as_ref().filter(|_| bound && left == 0);
         let with_floor = first
             .and_then(|first| self.bound_with_floor(candidates, &columns, &problem, (&lacking, first), stop));
@@ -425,11 +465,15 @@ impl Run<'_, '_, '_, '_> {
             let buys = |group: &solver::solution::NewNodes| {
                 matches!(columns.all[group.candidate as usize].source, Source::New(_))
             };
-            self.outcome.steps += usize::from(bounding.new_nodes.iter().any(buys));
-            let higher = with_floor.filter(|(least, _)| *least > bounding.bound);
-            let (least, proof) = higher.unwrap_or((bounding.bound, bounding.proof));
-            self.outcome.bound += least;
-            self.outcome.proof = self.outcome.proof.max(Some(proof));
+            self.outcome.steps += usize::from(done.new_nodes.iter().any(buys));
+            let higher = with_floor.filter(|(least, _)| *least > solution.bound);
+            let known = higher.unwrap_or((solution.bound, solution.proof));
+            if instead.is_some() {
+                self.floored = Some(Floored { problem, classes, bound: known });
+            } else {
+                self.outcome.bound += known.0;
+                self.outcome.proof = self.outcome.proof.max(Some(known.1));
+            }
         }
         let is_asked = |solution: &Solution| solution.stopped == solver::Stopped::Asked;
         self.outcome.stopped_early |= is_asked(&solution) || is_asked(done);
@@ -486,114 +530,5 @@ impl Run<'_, '_, '_, '_> {
                 && class.requests.fits(&node.free)
                 && self.colocation.admits(class.profile, &node.present)
         })
-    }
-
-    fn apply(
-        &mut self,
-        candidates: &[NodeCandidate],
-        (classes, there): (&[usize], &ExistingNodes),
-        columns: &Columns,
-        solution: &Solution,
-    ) {
-        let all = &self.inputs.classes.classes;
-        for used in &solution.on_existing {
-            let at = there.nodes[used.node as usize];
-            for (class, count) in &used.pods {
-                let class = classes[*class as usize];
-                if at < self.rooms.all.len() {
-                    self.place_in_room(at, class, *count);
-                } else {
-                    let pods = self.queues[class].drain(..*count as usize);
-                    let profile = all[class].profile;
-                    let node = &mut self.outcome.new[at - self.rooms.all.len()];
-                    node.pods.extend(pods);
-                    *node.content.entry(class).or_default() += count;
-                    take(&mut node.free, &all[class].requests, *count);
-                    join(&mut node.present, profile, *count);
-                }
-            }
-        }
-        for (of, used) in self.outcome.commitments.iter_mut().zip(&solution.commitment_use) {
-            of.used += *used;
-        }
-        let mut prices = UsdPerHour::ZERO;
-        for group in &solution.new_nodes {
-            let column = columns.all[group.candidate as usize];
-            let price = self.price(candidates, column);
-            prices += (0..group.count).map(|_| price).sum();
-            let candidate = match column.source {
-                Source::New(candidate) => &candidates[candidate],
-                Source::Room(at) => {
-                    self.outcome.room_cost += price.times(u64::from(group.count));
-                    for (class, count) in &group.pods {
-                        self.place_in_room(at, classes[*class as usize], *count);
-                    }
-                    continue;
-                }
-            };
-            for _ in 0..group.count {
-                let mut node = NewNode {
-                    pool: candidate.pool,
-                    offer: candidate.offer,
-                    content: BTreeMap::new(),
-                    pods: Vec::new(),
-                    form: candidate.form,
-                    gpus: Vec::new(),
-                    leaves_choice: matches!(candidate.choice, Choice::Required { .. }),
-                    free: candidate.form.room(&self.inputs.supply.capacities[candidate.offer.capacity]),
-                    present: self.inputs.supply.residents[candidate.offer.residents].clone(),
-                };
-                let mut on: BTreeMap<usize, Vec<&Pod>> = BTreeMap::new();
-                for (class, count) in &group.pods {
-                    let class = classes[*class as usize];
-                    let pods: Vec<_> = self.queues[class].drain(..*count as usize).collect();
-                    node.pods.extend(&pods);
-                    on.insert(class, pods);
-                    node.content.insert(class, *count);
-                    take(&mut node.free, &all[class].requests, *count);
-                    let profile = all[class].profile;
-                    join(&mut node.present, profile, *count);
-                }
-                let kind = self.inputs.supply.instance_type(candidate.pool, candidate.offer.offering);
-                let class = |class: u32| classes[class as usize];
-                node.gpus = layout::planned(&group.gpus, &on, self.inputs.classes, class, kind);
-                self.limits.take(&candidate.uses);
-                self.outcome.new.push(node);
-            }
-        }
-        if !self.outcome.commitments.is_empty() {
-            let covered = prices.micros().saturating_sub(solution.cost.micros());
-            self.outcome.covered += UsdPerHour::from_micros(covered);
-        }
-        for left in &solution.unplaced {
-            // The solver's further limits are on the uses of rooms, and no user has set them.
-            if let solver::UnplacedReason::LimitReached(limit) = left.reason
-                && (limit as usize) < self.limits.all.len()
-            {
-                self.outcome.limit[classes[left.class as usize]] = Some(limit);
-            }
-        }
-    }
-}
-
-impl Run<'_, '_, '_, '_> {
-    /// Places waiting pods of a class in a room.
-    fn place_in_room(&mut self, at: usize, class: usize, count: u32) {
-        let of = &self.inputs.classes.classes[class];
-        let pods = self.queues[class].drain(..count as usize);
-        self.outcome.on_rooms.extend(pods.map(|pod| (at, pod)));
-        let room = Arc::make_mut(&mut self.rooms.all[at]);
-        take(Arc::make_mut(&mut room.free), of.on_whole(), count);
-        join(&mut room.present, of.profile, count);
-        if let Some(life) = &mut self.lives[at] {
-            self.inputs.horizons.add(&mut life.ends, of.horizon, count);
-        }
-    }
-}
-
-fn take(free: &mut ResourceList, requests: &ResourceList, count: u32) {
-    for (name, amount) in requests.iter() {
-        let left = free.get(name.as_str()).saturating_sub(amount.saturating_mul(u64::from(count)));
-        free.set(name.clone(), left);
     }
 }

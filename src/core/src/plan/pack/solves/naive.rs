@@ -101,13 +101,16 @@ impl<'a> Run<'_, '_, 'a, '_> {
                 let horizons = self.inputs.horizons;
                 let rate = horizons.rate(candidate.interruptions, pool, longest);
                 over_time += horizons.of_new(candidate.price, pool, longest);
+                let mut pods: Vec<&Pod> = Vec::new();
                 for (class, count) in &node.pods {
-                    let class = &self.inputs.classes.classes[classes[*class as usize]];
-                    let supply = self.inputs.supply;
-                    let loses = class.loss.on(supply.instance_type(candidate.pool, candidate.offer.offering));
-                    sum.risk += risk(loses, candidate.interruptions).times(u64::from(*count));
-                    over_time += risk(loses, rate).times(u64::from(*count));
+                    let class = classes[*class as usize];
+                    let most = (*count as usize).min(self.queues[class].len());
+                    pods.extend(self.queues[class].drain(..most));
+                    pods.extend(self.inputs.classes.classes[class].with);
                 }
+                let loses = self.inputs.losses.together(self.inputs.options, pods);
+                sum.risk += risk(loses, candidate.interruptions);
+                over_time += risk(loses, rate);
                 counted += candidate.price;
                 // A raised price counts, and the real one is paid.
                 let price = candidate.offer.availability.price().unwrap_or_default();

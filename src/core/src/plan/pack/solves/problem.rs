@@ -16,7 +16,6 @@ use crate::plan::pack::solves::inputs::ExistingNodes;
 use crate::rules::colocation::conflicts::Conflicts;
 use crate::rules::gpus;
 use crate::rules::gpus::GpuNeed;
-use crate::supply::interruption_risk::Loss;
 
 /// The prefix of resources that represent spread constraints.
 const SPREAD: &str = "poolwright.dev/spread-";
@@ -48,14 +47,14 @@ impl Run<'_, '_, '_, '_> {
         candidates: &[NodeCandidate],
         columns: &Columns,
         homes: &[u32],
-        loss: Loss,
+        class: usize,
     ) -> Vec<(u32, u64)> {
-        let supply = self.inputs.supply;
+        let own = self.inputs.classes.classes[class].loss.own();
         let on = |home: &u32| {
             let Source::New(at) = columns.all[*home as usize].source else { return None };
-            let candidate = &candidates[at];
-            let lost = loss.on(supply.instance_type(candidate.pool, candidate.offer.offering));
-            (candidate.interruptions > 0 && lost != loss.own()).then_some((*home, lost))
+            let NodeCandidate { pool, offer, interruptions, .. } = &candidates[at];
+            let lost = self.loss_on(class, *pool, offer);
+            (*interruptions > 0 && lost != own).then_some((*home, lost))
         };
         homes.iter().filter_map(on).collect()
     }
@@ -123,7 +122,7 @@ impl Run<'_, '_, '_, '_> {
                     existing: homes_there.get(at).cloned().unwrap_or_default(),
                     gpu: all[*class].gpu_need.as_ref().and_then(GpuNeed::request),
                     at_risk: all[*class].loss.own(),
-                    at_risk_on: self.losses(candidates, columns, homes, all[*class].loss),
+                    at_risk_on: self.losses(candidates, columns, homes, *class),
                     ..PodClass::default()
                 })
                 .collect(),

@@ -4,7 +4,8 @@
 //! nodes, or because too few of the running nodes are on demand. So a solution that has spot nodes too early is not carried out. The
 //! first on-demand nodes of a plan without these spot nodes come first, and the rest is solved after them. Such a plan may prefer one
 //! large node for all pods, so the cheapest on-demand nodes are tried, too. The bound of such a plan follows from two cases: it has no
-//! spot node, or it has at least the on-demand nodes that the pool lacks.
+//! spot node, or it has at least the on-demand nodes that the pool lacks. If pods are left out, the bound is that of a problem without
+//! these floors, for the pods that have a place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +15,9 @@ use poolwright_solver::solution::NewNodes;
 use poolwright_solver::{Problem, Proof, Solution, StopSignal, UnplacedReason, check, solve};
 
 use crate::model::CountOrPercent;
-use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::candidates::NodeCandidate;
 use crate::plan::pack::solves::columns::{Column, Columns, Source};
+use crate::plan::pack::solves::{Floored, Run};
 use crate::plan::spot_rule::SpotRule;
 use crate::supply::spot_mix::{SpotMix, is_spot};
 
@@ -31,19 +32,12 @@ pub(crate) struct SpotShares {
 pub(crate) struct OnDemandFirst {
     /// The solution for the pods on them.
     pub solution: Solution,
-    /// The number of pods that a plan without spot nodes of these pools leaves out.
-    pub left_out: u64,
     /// A bound for all plans without spot nodes of these pools, and its proof, if such a plan places all pods.
     without_spot: Option<(UsdPerHour, Proof)>,
 }
 
 /// The pool of each column that buys nodes, and whether these are spot nodes.
 type Bought = [Option<(usize, bool)>];
-
-/// Returns the number of pods that a solution leaves out.
-pub(crate) fn left_out(solution: &Solution) -> u64 {
-    solution.unplaced.iter().map(|left| u64::from(left.count)).sum()
-}
 
 /// Closes the spot nodes of pools that lack on-demand nodes.
 fn close_spot(problem: &mut Problem, bought: &Bought, lacking: &BTreeMap<usize, u64>) {
@@ -113,6 +107,11 @@ fn rest(problem: &Problem, part: &Solution) -> Problem {
 }
 
 impl Run<'_, '_, '_, '_> {
+    /// Returns the number of pods that a solution leaves out.
+    pub(crate) fn left_out(solution: &Solution) -> u64 {
+        solution.unplaced.iter().map(|left| u64::from(left.count)).sum()
+    }
+
     /// Returns the pool and the offering of a column that buys nodes.
     fn bought(&self, candidates: &[NodeCandidate], column: Column) -> Option<(usize, &OfferingId)> {
         let Source::New(at) = column.source else { return None };
@@ -232,8 +231,7 @@ impl Run<'_, '_, '_, '_> {
         close_spot(&mut without, &bought, lacking);
         let solved = solve(&without, &self.inputs.options.solver, stop);
         let whole = self.checked(&without, solved)?;
-        let left_out = left_out(&whole);
-        let without_spot = (left_out == 0).then_some((whole.bound, whole.proof));
+        let without_spot = (Self::left_out(&whole) == 0).then_some((whole.bound, whole.proof));
         let mut groups: Vec<&NewNodes> = whole.new_nodes.iter().collect();
         groups.sort_by_key(|group| (problem.candidates[group.candidate as usize].price, group.candidate));
         let (mut still, mut pods) = (lacking.clone(), vec![0; problem.classes.len()]);
@@ -268,7 +266,7 @@ impl Run<'_, '_, '_, '_> {
             let leaves_no_more = left.iter().zip(&left_before).all(|(left, before)| left <= before);
             leaves_no_more && (left != left_before || cost < cost_before)
         });
-        Some(OnDemandFirst { solution: better.unwrap_or(first), left_out, without_spot })
+        Some(OnDemandFirst { solution: better.unwrap_or(first), without_spot })
     }
 
     /// Returns a solution that passes the checker, for a comparison; `None` if there is none.
@@ -378,6 +376,24 @@ impl Run<'_, '_, '_, '_> {
         Some((with_spot.min(without_spot.0), solved.proof.max(without_spot.1)))
     }
 
+    /// Adds the bound of a tier whose first solution was replaced. If its pods of the classes in `left` wait, the bound of that solution
+    /// is for more pods than have a place. Then the bound is that for the placed pods without the floors.
+    pub(crate) fn bound_floored(&mut self, left: &[usize], stop: &mut dyn StopSignal) {
+        let Some(Floored { mut problem, classes, bound }) = self.floored.take() else { return };
+        let (least, proof) = if left.is_empty() {
+            bound
+        } else {
+            for (class, of) in classes.iter().zip(&mut problem.classes) {
+                let waits = u32::try_from(self.queues[*class].len()).unwrap_or(u32::MAX);
+                of.count = of.count.saturating_sub(waits);
+            }
+            let solved = self.tried(&problem, stop).filter(|solved| solved.unplaced.is_empty());
+            solved.map_or((UsdPerHour::ZERO, Proof::Truncated), |solved| (solved.bound, solved.proof))
+        };
+        self.outcome.bound += least;
+        self.outcome.proof = self.outcome.proof.max(Some(proof));
+    }
+
     /// Notes the rule on spot nodes that leaves pods of `classes` out, if one does. `lacking` are the pools without further spot
     /// nodes.
     pub(crate) fn note_spot_rules(
@@ -388,6 +404,11 @@ impl Run<'_, '_, '_, '_> {
         solution: &Solution,
     ) {
         for left in &solution.unplaced {
+            let homes = &columns.homes[left.class as usize];
+            let of_pool = |column: &u32| {
+                let Source::New(at) = columns.all[*column as usize].source else { return None };
+                Some((candidates[at].pool, &candidates[at]))
+            };
             let closed = |column: &u32| {
                 let (pool, id) = self.bought(candidates, columns.all[*column as usize])?;
                 let floor = self.inputs.supply.pools[pool].pool.spot.on_demand_floor?;
@@ -396,8 +417,17 @@ impl Run<'_, '_, '_, '_> {
             let rule = match left.reason {
                 UnplacedReason::ShareReached(share) => shares.rules.get(share as usize).copied(),
                 UnplacedReason::LimitReached(_) => None,
-                _ => columns.homes[left.class as usize].iter().find_map(closed),
+                _ => homes.iter().find_map(closed),
             };
+            // If an on-demand node fits, a limit keeps it away.
+            let rule = rule.map(|rule| {
+                let SpotRule::OnDemandFloor(pool, floor) = rule else { return rule };
+                let mut on_demand = homes.iter().filter_map(of_pool).filter(|(of, one)| {
+                    *of == pool && !is_spot(&self.inputs.supply.offering(pool, one.offer.offering).id)
+                });
+                let limit = on_demand.find_map(|(_, one)| self.limits.first_beyond(&one.uses));
+                limit.map_or(rule, |limit| SpotRule::FloorBeyondLimit(pool, floor, limit))
+            });
             self.outcome.spot_rule[classes[left.class as usize]] = rule;
         }
     }
