@@ -78,7 +78,7 @@ fn of_class(class: &EC2NodeClass, catalogue: &Catalogue, to_tell: &mut Told) -> 
         ));
     }
     let zones: BTreeSet<&str> = status.subnets.iter().map(|subnet| subnet.zone.as_str()).collect();
-    let named = Vec::from_iter(zones.iter().copied()).join(", ");
+    let named = zones.iter().copied().collect::<Vec<_>>().join(", ");
     let in_zones = of_types.filtered(|_, offering| zones.is_empty() || is_in(&offering.id.zone, &zones));
     if in_zones.offerings().is_empty() {
         return Err(nothing(&format!(

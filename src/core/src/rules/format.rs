@@ -43,13 +43,12 @@ fn bytes(amount: u64) -> String {
     let exact = UNITS[largest..]
         .iter()
         .find(|(_, shift)| hundredths.trailing_zeros() >= *shift && amount >> shift < TOO_MANY);
-    let (suffix, hundredths) = match exact {
-        Some((suffix, shift)) => (*suffix, hundredths >> shift),
-        None => {
-            let (suffix, shift) = UNITS[largest];
-            let tenths = (u128::from(amount) * 10 + (1 << (shift - 1))) >> shift;
-            (suffix, tenths * 10)
-        }
+    let (suffix, hundredths) = if let Some((suffix, shift)) = exact {
+        (*suffix, hundredths >> shift)
+    } else {
+        let (suffix, shift) = UNITS[largest];
+        let tenths = (u128::from(amount) * 10 + (1 << (shift - 1))) >> shift;
+        (suffix, tenths * 10)
     };
     let (whole, rest) = (hundredths / 100, hundredths % 100);
     if rest == 0 {

@@ -19,6 +19,9 @@ use crate::supply::limits::Limits;
 use crate::supply::offerings::{Availability, PoolOffering, Supply};
 use crate::supply::spot_mix;
 
+/// The candidates that fit a class, for each of its signatures. The last signature is its own.
+pub(crate) type Homes = Vec<(usize, Rc<[usize]>)>;
+
 /// A candidate: the cheapest of all offerings that are equal for pods and limits.
 pub(crate) struct NodeCandidate {
     pub pool: usize,
@@ -96,11 +99,7 @@ impl Fits {
 
     /// Returns the candidates that fit each class, for each of its signatures. The class's own signature comes last. Equal
     /// classes share the result.
-    pub fn holding(
-        &self,
-        candidates: &[NodeCandidate],
-        inputs: &SolveInputs<'_, '_>,
-    ) -> Vec<Vec<(usize, Rc<[usize]>)>> {
+    pub fn holding(&self, candidates: &[NodeCandidate], inputs: &SolveInputs<'_, '_>) -> Vec<Homes> {
         let meets_anybody = inputs.supply.residents.iter().any(|residents| !residents.is_empty());
         let mut known: BTreeMap<_, Rc<[usize]>> = BTreeMap::new();
         let mut all = Vec::with_capacity(inputs.classes.classes.len());

@@ -3,12 +3,11 @@
 //! claim for it uses less. Otherwise it would plan nodes whose claims leave no choice within the limits.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 
 use poolwright_terms::CapacityType;
 
 use crate::model::MinValuesPolicy;
-use crate::plan::pack::solves::candidates::{Choice, NodeCandidate};
+use crate::plan::pack::solves::candidates::{Choice, Homes, NodeCandidate};
 use crate::plan::pack::solves::inputs::SolveInputs;
 use crate::supply::flexibility::ValueCount;
 use crate::supply::limits::Limits;
@@ -16,7 +15,7 @@ use crate::supply::limits::Limits;
 /// Raises what candidates use of limits. `holding` has the candidates that fit each class, for each of its signatures.
 pub(crate) fn raise_uses(
     candidates: &mut [NodeCandidate],
-    holding: &[Vec<(usize, Rc<[usize]>)>],
+    holding: &[Homes],
     inputs: &SolveInputs<'_, '_>,
     limits: &Limits,
 ) {

@@ -3,20 +3,20 @@
 
 use std::rc::Rc;
 
-use crate::plan::pack::solves::candidates::NodeCandidate;
+use crate::plan::pack::solves::candidates::{Homes, NodeCandidate};
 
 /// The tiers of each class.
 pub(crate) struct Tiers<'c> {
     pub candidates: &'c [NodeCandidate],
     /// The candidates that fit each class, for each of its signatures.
-    holding: Vec<Vec<(usize, Rc<[usize]>)>>,
+    holding: Vec<Homes>,
     /// The tiers of each class, as signatures and weights of pools. The first tiers have all preferences, the last ones have none.
     of_classes: Vec<Vec<(usize, u32)>>,
 }
 
 impl<'c> Tiers<'c> {
     /// Creates the tiers of classes. `holding` has the candidates that fit each class, for each of its signatures.
-    pub fn new(candidates: &'c [NodeCandidate], holding: Vec<Vec<(usize, Rc<[usize]>)>>) -> Self {
+    pub fn new(candidates: &'c [NodeCandidate], holding: Vec<Homes>) -> Self {
         let of_signature = |(signature, homes): &(usize, Rc<[usize]>)| {
             // Candidates with the highest weight come first. Reclaimed offerings do not make a pool preferred, unless there are no
             // other offerings.
@@ -33,9 +33,7 @@ impl<'c> Tiers<'c> {
             let signature = *signature;
             weights.into_iter().map(move |weight| (signature, weight))
         };
-        let of_class = |asked: &Vec<(usize, Rc<[usize]>)>| -> Vec<(usize, u32)> {
-            asked.iter().flat_map(of_signature).collect()
-        };
+        let of_class = |asked: &Homes| -> Vec<(usize, u32)> { asked.iter().flat_map(of_signature).collect() };
         let of_classes = holding.iter().map(of_class).collect();
         Self { candidates, holding, of_classes }
     }
