@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{plan, poolwright};
+use crate::support::{notes, plan, poolwright};
 
 const POD: &str = "apiVersion: v1
 kind: Pod
@@ -35,11 +35,6 @@ spec: {{provider: aws}}
 
 fn capacity(types: &str) -> String {
     format!("{{key: poolwright.dev/capacity-type, operator: In, values: [{types}]}}")
-}
-
-fn notes(plan: &Value) -> String {
-    let notes = plan["notes"].as_array().expect("notes");
-    notes.iter().filter_map(Value::as_str).map(|note| format!("{note}\n")).collect()
 }
 
 /// Returns the notes of a plan for a pod and this pool with prepaid capacity.

@@ -50,3 +50,9 @@ pub fn micros(number: &Value) -> u64 {
     );
     micros as u64
 }
+
+/// Returns the notes of a plan, one in each line.
+pub fn notes(plan: &Value) -> String {
+    let notes = plan["notes"].as_array().expect("notes");
+    notes.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n")
+}

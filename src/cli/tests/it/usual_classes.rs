@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::plan;
+use crate::support::{notes, plan};
 
 /// A pod for a whole machine of eight GPUs. The cheapest such type, `g4dn.metal`, is bare metal.
 const EIGHT_GPUS: &str = "apiVersion: v1
@@ -15,11 +15,6 @@ spec:
 fn types(plan: &Value) -> Vec<&str> {
     let nodes = plan["nodes"].as_array().expect("nodes");
     nodes.iter().map(|node| node["instanceType"].as_str().expect("a text")).collect()
-}
-
-fn notes(plan: &Value) -> String {
-    let notes = plan["notes"].as_array().expect("notes");
-    notes.iter().filter_map(Value::as_str).map(|note| format!("{note}\n")).collect()
 }
 
 #[test]
