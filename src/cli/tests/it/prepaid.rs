@@ -2,8 +2,6 @@
 
 use std::fs;
 
-use serde_json::Value;
-
 use crate::support::{notes, plan, poolwright};
 
 const POD: &str = "apiVersion: v1
