@@ -486,6 +486,8 @@ pub struct PoolFindings {
     pub shares_gpus: Option<String>,
     /// The number of offerings that it may buy now.
     pub offerings: usize,
+    /// Why it can buy none of its offerings now, and a sentence; `None` if it can buy one, or has none.
+    pub unsold: Option<(Reason, String)>,
 }
 
 /// Pods that a controller is about to create beyond the number that is planned ahead.

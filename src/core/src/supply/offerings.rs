@@ -20,6 +20,7 @@ use crate::model::{PlanOptions, Reclaims};
 use crate::model::{PodSpec, Pool, PoolName, Requirement, Snapshot};
 use crate::rules;
 use crate::rules::colocation::{Colocation, Present};
+use crate::rules::format;
 use crate::rules::gpus;
 use crate::rules::new_node::NewNodeLabels;
 use crate::rules::pin::Pin;
@@ -64,6 +65,14 @@ impl Availability {
         match self {
             Self::Reclaimed(price, reclaims) => Some(interruption_backoff::weighed(price, reclaims)),
             _ => self.price(),
+        }
+    }
+
+    /// Returns until when it is not tried, because it failed recently.
+    pub const fn held_back(self) -> Option<Timestamp> {
+        match self {
+            Self::HeldBack(until) => Some(until),
+            _ => None,
         }
     }
 
@@ -224,6 +233,7 @@ pub(crate) fn collect<'a>(
             let cut = cut_by_label(options, pool, catalogue, &meeting);
             let buyable = |offer: &&PoolOffering| offer.availability.is_sold();
             findings.offerings = offers.iter().filter(buyable).count();
+            findings.unsold = unsold(pool, &offers);
             if offers.is_empty() {
                 findings.invalid = Some((
                     Reason::NoOfferingMatches,
@@ -244,6 +254,31 @@ pub(crate) fn collect<'a>(
         supply.findings.insert(pool.name.clone(), findings);
     }
     supply
+}
+
+/// Returns why none of a pool's offerings can be bought now; `None` if one can, or if there is none.
+fn unsold(pool: &Pool, offers: &[PoolOffering]) -> Option<(Reason, String)> {
+    if offers.iter().any(|offer| offer.availability.is_sold()) {
+        return None;
+    }
+    let all = format::count(offers.len(), "offering");
+    let until: Vec<Timestamp> = offers.iter().filter_map(|offer| offer.availability.held_back()).collect();
+    let unpriced = if until.len() < offers.len() { ", or have no known price" } else { "" };
+    match until.into_iter().min() {
+        Some(first) => Some((
+            Reason::OfferingsHeldBack,
+            format!("its {all} failed recently{unpriced}; one is tried again at {first}"),
+        )),
+        None if offers.is_empty() => None,
+        None => Some((
+            Reason::PriceUnknown,
+            format!(
+                "no price of its {all} is known; add prices (docs/catalogue.md), or list the instance types under \
+                 allowUnknownPrices of pool {}",
+                pool.name
+            ),
+        )),
+    }
 }
 
 /// Returns why the nodes of a pool would never open, if the GPUs of one of these offerings would be cut.

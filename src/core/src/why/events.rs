@@ -109,12 +109,15 @@ pub fn conditions(findings: &PoolFindings) -> Vec<ConditionUpdate> {
         ),
     };
     let shared = findings.shares_gpus.clone().map(|message| (Reason::GpusShared, message));
-    let problem = findings.invalid.as_ref().or(findings.node_class.as_ref()).cloned().or(shared);
+    let unpriced = findings.unsold.clone().filter(|(reason, _)| *reason == Reason::PriceUnknown);
+    let problem = findings.invalid.as_ref().or(findings.node_class.as_ref()).cloned();
+    let problem = problem.or(shared).or(unpriced);
     let offered = format!("{} may be bought now", format::count(findings.offerings, "offering"));
-    // The pool can still buy nodes for pods.
-    let (reason, message) = match &findings.buffer_unmet {
-        Some(unmet) => (Reason::BufferUnmet, format!("{offered}; {unmet}")),
-        None => (Reason::Ready, offered),
+    // The pool can still buy nodes for pods, or can again when the cloud has some.
+    let (reason, message) = match (&findings.unsold, &findings.buffer_unmet) {
+        (Some((reason, message)), _) => (*reason, message.clone()),
+        (None, Some(unmet)) => (Reason::BufferUnmet, format!("{offered}; {unmet}")),
+        (None, None) => (Reason::Ready, offered),
     };
     let ready = of(ConditionType::Ready, &problem, reason, message);
     vec![ready, valid, class, limit]

@@ -3,7 +3,7 @@
 use poolwright_catalog::UsdPerHour;
 
 use crate::model::idle::{LONGEST, SHORTEST};
-use crate::model::plan::Plan;
+use crate::model::plan::{Plan, PoolFindings};
 use crate::model::{BREAK_EVEN, PoolName, ScaleToZero, Snapshot, SpotRules};
 use crate::rules::format;
 use crate::supply::spot_mix::SpotMix;
@@ -19,12 +19,16 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
     let mut lines =
         vec![format!("Pool {name} has weight {} and buys from {}.", pool.weight, pool.node_class)];
     let problem = findings.and_then(|found| found.node_class.as_ref().or(found.invalid.as_ref()));
+    let unsold = findings.and_then(|found| found.unsold.as_ref());
     if pool.deleting {
         lines.push("It is being deleted, so it buys nothing.".to_owned());
         return Some(lines);
     }
     lines.push(match (problem, findings) {
         (Some((reason, message)), _) => format!("It buys nothing ({reason}): {message}."),
+        (None, Some(PoolFindings { unsold: Some((reason, message)), .. })) => {
+            format!("It buys no node now ({reason}): {message}.")
+        }
         (None, Some(found)) => format!("It may buy {} now.", format::count(found.offerings, "offering")),
         (None, None) => "Nothing was planned with it.".to_owned(),
     });
@@ -91,14 +95,14 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
     }
     if let Some(replicas) = pool.replicas {
         let replicas = format::count(usize::try_from(replicas).unwrap_or(usize::MAX), "node");
-        lines.push(match problem {
+        lines.push(match problem.or(unsold) {
             Some(_) => format!("Its `replicas` asks for {replicas}."),
             None => format!("Its `replicas` keeps {replicas}, with and without pods."),
         });
         return Some(lines);
     }
     if !pool.buffer.is_empty() {
-        let kept = match problem {
+        let kept = match problem.or(unsold) {
             Some(_) => "Its `buffer` asks for free room, but it buys no node for that.",
             None => "It keeps nodes with room for its `buffer`, with and without pods.",
         };

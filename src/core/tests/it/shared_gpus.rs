@@ -186,3 +186,26 @@ fn a_pool_that_buys_nothing_is_not_said_to_keep_nodes_for_its_buffer_or_its_repl
     let said = told(Pool { replicas: Some(2), ..pool("gpu") });
     assert_eq!(said.last().map(String::as_str), Some("Its `replicas` asks for 2 nodes."), "{said:?}");
 }
+
+#[test]
+fn a_pool_says_why_it_can_buy_none_of_its_offerings_now() {
+    let kinds = || catalogue(vec![Kind("g5.xlarge", capacity(4, 16, 1), None, &[("a", "1")])]);
+    let told = |snapshot: &Snapshot| {
+        let plan = planned(snapshot);
+        (ready(&plan), why::pool(snapshot, &plan, &gpu()).expect("the pool exists").join("\n"))
+    };
+    let fixed = || Pool { replicas: Some(2), ..pool("gpu") };
+    let mut out_of_stock = cluster(kinds(), [fixed()]);
+    out_of_stock.held_back.insert((node_class(), id("g5.xlarge", "a")), at(600));
+    let ((status, reason, said), explained) = told(&out_of_stock);
+    assert_eq!((status, reason), (ConditionStatus::True, Reason::OfferingsHeldBack), "it buys again later");
+    assert!(said.contains("its 1 offering failed recently"), "{said}");
+    assert!(explained.contains(&format!("It buys no node now (OfferingsHeldBack): {said}.")), "{explained}");
+    assert!(explained.ends_with("Its `replicas` asks for 2 nodes."), "{explained}");
+
+    let unpriced = catalogue(vec![Kind("g5.xlarge", capacity(4, 16, 1), None, &[("a", "unknown")])]);
+    let ((status, reason, said), explained) = told(&cluster(unpriced, [fixed()]));
+    assert_eq!((status, reason), (ConditionStatus::False, Reason::PriceUnknown));
+    assert!(said.contains("list the instance types under allowUnknownPrices of pool gpu"), "{said}");
+    assert!(explained.contains("It buys no node now (PriceUnknown)"), "{explained}");
+}
