@@ -162,6 +162,9 @@ fn main() {
     if counts.is_empty() && !only_incremental {
         counts = if with_conflicts { vec![10_000] } else { vec![1_000, 5_000, 10_000, 20_000] };
     }
+    // The allowed solving time for each pod.
+    let given = std::env::args().find_map(|text| text.strip_prefix("--solving=")?.parse::<u64>().ok());
+    let micros = given.unwrap_or(25);
     let class =
         NodeClassRef { group: "poolwright.dev".into(), kind: "KwokNodeClass".into(), name: "default".into() };
     let pool: poolwright_api::NodePool = serde_json::from_value(json!({
@@ -209,8 +212,7 @@ fn main() {
             snapshot.pods.insert(pod.key.clone(), Arc::new(pod));
         }
         let read = began.elapsed();
-        // The allowed solving time: 25 µs for each pod.
-        let solving = Duration::from_micros(count as u64 * 25);
+        let solving = Duration::from_micros(count as u64 * micros);
         let options = PlanOptions { baselines: false, ..PlanOptions::default() };
         let mut until = Until(Instant::now() + solving);
         let plan_of = plan(&snapshot, jiff::Timestamp::UNIX_EPOCH, &options, &mut until);

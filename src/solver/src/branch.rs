@@ -128,9 +128,20 @@ impl Branch {
         (center.0.clone(), bins, center.2.clone())
     }
 
-    /// Returns the bin to branch on, and the number of whole nodes that the relaxation buys of it beyond the paid ones;
-    /// `None` when all counts are whole.
-    pub fn choice(&self, relaxed: &Relaxed) -> Option<(u32, u64)> {
+    /// Returns the bins to buy that have paid nodes, or of which the relaxation buys some, with the number of nodes beyond the paid
+    /// ones. Meaningful where [`Self::choice`] is `None`.
+    pub fn whole(&self, relaxed: &Relaxed) -> Vec<(u32, u64)> {
+        let paid = self.paid.iter().map(|bin| (*bin, 0.0));
+        let bought: BTreeMap<u32, f64> = paid.chain(self.bought(relaxed)).collect();
+        bought
+            .into_iter()
+            .filter(|(bin, value)| *value > 0.5 || self.paid.contains(bin))
+            .map(|(bin, value)| (bin, value.round() as u64))
+            .collect()
+    }
+
+    /// Returns the number of nodes that the relaxation buys of each bin beyond the paid ones, where a branch can restrict it.
+    fn bought(&self, relaxed: &Relaxed) -> BTreeMap<u32, f64> {
         let mut bought: BTreeMap<u32, f64> = BTreeMap::new();
         for (pattern, value) in &relaxed.columns {
             let bin = &self.model.bins[pattern.bin as usize];
@@ -140,8 +151,14 @@ impl Branch {
                 *bought.entry(pattern.bin).or_default() += value;
             }
         }
+        bought
+    }
+
+    /// Returns the bin to branch on, and the number of whole nodes that the relaxation buys of it beyond the paid ones;
+    /// `None` when all counts are whole.
+    pub fn choice(&self, relaxed: &Relaxed) -> Option<(u32, u64)> {
         let mut best: Option<(f64, u32, u64)> = None;
-        for (bin, value) in bought {
+        for (bin, value) in self.bought(relaxed) {
             let part = value - value.floor();
             let score = self.model.bins[bin as usize].price as f64 * part.min(1.0 - part);
             if part.min(1.0 - part) > 1e-4 && best.is_none_or(|(most, ..)| score > most) {

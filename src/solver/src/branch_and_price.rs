@@ -107,7 +107,7 @@ fn begin<T>(
     {
         run.verify(&mut pricer, &mut meter);
     }
-    let stopped = if run.done() {
+    let stopped = if run.is_close() {
         Stopped::GapReached
     } else if meter.asked() {
         Stopped::Asked
@@ -141,6 +141,10 @@ struct Run<'a> {
     proof: Proof,
     /// The known prices with the best bound.
     certificate: Option<Certificate>,
+    /// Whether the search goes on below the gap target.
+    finishes: bool,
+    /// Whether it does so now.
+    finishing: bool,
     /// Whether to try the exact methods for small problems first.
     small: bool,
     /// The patterns and prices of an earlier solve.
@@ -157,6 +161,8 @@ const COARSE: f64 = 0.005;
 const VERIFYING: u64 = 8;
 /// The constant part of that budget: a few milliseconds.
 const VERIFYING_LEAST: u64 = 10_000;
+/// The part of all work that goes into finishing a small problem whose plan is close: one in this many.
+const FINISHING: u64 = 8;
 /// The number of improvement attempts without success in a row after which the search gives up.
 const FAILURES: u32 = 40;
 /// The fraction from which a dive rounds up, and its number of steps.
@@ -177,6 +183,17 @@ const SCHEDULE: &[(f64, u32, &[Dive])] = &[
 const GLIMPSE: f64 = 0.7;
 /// The gap at the first one-step dive.
 const FIRST_GLIMPSE: f64 = 0.1;
+/// Up to this gap, one runs in every round: each rounds other values, and the cheapest plan counts.
+const EVERY_GLIMPSE: f64 = 0.05;
+/// A better plan from such a dive is refined with the work so far divided by this, until this many changes in a row gain nothing.
+const REFINING: u64 = 100;
+const REFINING_PATIENCE: u32 = 300;
+/// Above this many pairs of a class and a bin, with conflicts, one round of pricing takes seconds. The plan is then refined first,
+/// with up to half of the work, until this many changes in a row gain nothing.
+const VAST: usize = 1_000_000;
+const VAST_PATIENCE: u32 = 4_000;
+/// The number of bins from which prices of resources alone are a good start: with few bins, the first rounds cost little.
+const MANY_BINS: usize = 200;
 
 /// Up to this many pods, branching follows as soon as the gap is below [`COARSE`].
 const BRANCH_AT_ONCE: u64 = 2_000;
@@ -184,6 +201,7 @@ const BRANCH_AT_ONCE: u64 = 2_000;
 impl<'a> Run<'a> {
     fn new(problem: &'a Problem, model: &'a Model, options: &'a Options, best: Plan) -> Self {
         let totals = model.gathered(&best.placed(model));
+        let pods = totals.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
         let (demand, open) = (model.most(&totals), model.is_open(&totals));
         Self {
             problem,
@@ -196,6 +214,8 @@ impl<'a> Run<'a> {
             bound: 0,
             proof: Proof::Truncated,
             certificate: None,
+            finishes: pods <= options.finish_pods,
+            finishing: false,
             small: true,
             memory: None,
             last: None,
@@ -214,9 +234,22 @@ impl Run<'_> {
         self.options.lp()
     }
 
-    fn done(&self) -> bool {
+    /// Returns whether the plan is as close to the bound as asked.
+    fn is_close(&self) -> bool {
         let cost = self.best.cost(self.model);
         cost <= self.bound || (cost - self.bound) as f64 <= self.options.gap_target * self.bound as f64
+    }
+
+    fn done(&self) -> bool {
+        if self.finishes { self.is_least() } else { self.is_close() }
+    }
+
+    /// Limits the work on a small problem, once the plan is close.
+    fn watch(&mut self, meter: &mut Meter<'_>) {
+        if self.finishes && !self.finishing && self.is_close() {
+            self.finishing = true;
+            meter.limit(self.options.work / FINISHING);
+        }
     }
 
     /// Returns whether the plan is proven optimal.
@@ -258,6 +291,7 @@ impl Run<'_> {
         }
         self.best = plan;
         meter.improved(&self.best.solution(self.problem, self.model, self.bound, Stopped::WorkLimit));
+        self.watch(meter);
         true
     }
 
@@ -286,6 +320,7 @@ impl Run<'_> {
             }
             self.raise(bound, certificate.proof());
             meter.bound(self.bound);
+            self.watch(meter);
         }
     }
 
@@ -344,6 +379,13 @@ impl Run<'_> {
                 return;
             }
         }
+        let resources = self.resource_prices(meter);
+        if let Some(certificate) = &resources {
+            self.refine_vast(certificate, meter);
+            if self.done() || meter.stopped() {
+                return;
+            }
+        }
         let stop = &mut |units| meter.tick(units);
         let Some(mut pricer) = Pricer::until(self.model, self.options.threads, stop) else { return };
         let exchanges = column_generation::exchanges(self.model, &mut |units| meter.tick(units));
@@ -369,7 +411,12 @@ impl Run<'_> {
             cutoff: None,
             open: self.open.then_some(Open { totals: &totals, known: &known }),
         };
+        let resources = resources.filter(|_| task.center.is_none());
         let mut generation = Generation::new(self.model, task, meter);
+        if let Some(certificate) = resources {
+            let bound = self.proven(self.model, &certificate);
+            generation.start_from(certificate, bound);
+        }
         let mut next = FIRST_GLIMPSE;
         for (gap, rounds, styles) in SCHEDULE {
             let mut left = *rounds;
@@ -380,11 +427,12 @@ impl Run<'_> {
                 if self.done() || meter.stopped() {
                     return;
                 }
-                if let Some(relaxed) = generation.relaxed().filter(|relaxed| relaxed.gap() <= next)
+                if let Some(relaxed) =
+                    generation.relaxed().filter(|relaxed| relaxed.gap() <= next.max(EVERY_GLIMPSE))
                     && self.has(SearchStage::Glimpses)
                 {
                     next = relaxed.gap() * GLIMPSE;
-                    self.dive(&mut pricer, &relaxed, &exchanges, (0.6, 1), meter);
+                    self.glimpse(&mut pricer, &relaxed, &exchanges, meter);
                     if self.done() || meter.stopped() {
                         return;
                     }
@@ -419,6 +467,53 @@ impl Run<'_> {
         self.verify(&mut pricer, meter);
         if let Some(relaxed) = generation.relaxed().filter(|_| self.has(SearchStage::Improve)) {
             self.improve(&mut pricer, &relaxed, &exchanges, meter);
+        }
+    }
+
+    /// Returns prices of resources alone, with their bound, where there are many bins.
+    fn resource_prices(&mut self, meter: &mut Meter<'_>) -> Option<Certificate> {
+        if self.model.bins.len() < MANY_BINS || !self.has(SearchStage::ResourceStart) {
+            return None;
+        }
+        let certificate = resource_bound::certificate(self.model, &self.demand, self.seed())?;
+        self.prove(Some(&certificate), meter);
+        Some(certificate)
+    }
+
+    /// Refines the first plan where column generation would take too long.
+    fn refine_vast(&mut self, certificate: &Certificate, meter: &mut Meter<'_>) {
+        let (model, pairs) = (self.model, self.model.classes.len() * self.model.bins.len());
+        if pairs < VAST || !model.bins.iter().any(|bin| bin.rules.conflicts) {
+            return;
+        }
+        let sizes = crate::greedy::share(model, &self.demand);
+        let effort = (self.options.work / 2, VAST_PATIENCE);
+        self.refine((&certificate.rough(), &sizes), effort, meter);
+    }
+
+    /// Refines the plan by emptying single nodes, see [`admit::refine`].
+    fn refine(&mut self, values: (&[f64], &[f64]), effort: (u64, u32), meter: &mut Meter<'_>) {
+        if self.has(SearchStage::Reinsert)
+            && let Some(plan) =
+                admit::refine(self.model, &self.best, values, self.options.seed, effort, meter)
+        {
+            self.offer(plan, meter);
+        }
+    }
+
+    /// Rounds the relaxation in one step, and refines the plan if it is better.
+    fn glimpse(
+        &mut self,
+        pricer: &mut Pricer<'_>,
+        relaxed: &Relaxed,
+        exchanges: &[(u32, u32)],
+        meter: &mut Meter<'_>,
+    ) {
+        let before = self.best.cost(self.model);
+        self.dive(pricer, relaxed, exchanges, (0.6, 1), meter);
+        if self.best.cost(self.model) < before && !self.done() && !meter.stopped() {
+            let effort = (meter.spent() / REFINING, REFINING_PATIENCE);
+            self.refine((&relaxed.pods, &relaxed.pods), effort, meter);
         }
     }
 

@@ -318,6 +318,14 @@ impl<'m, 't> Generation<'m, 't> {
         }
     }
 
+    /// Starts from prices that prove `bound` without a relaxation. They are the first center of the smoothing.
+    pub fn start_from(&mut self, certificate: Certificate, bound: u64) {
+        let model = self.master.model();
+        let center = (certificate.rough(), vec![0.0; model.bins.len()], vec![0.0; model.limits.len()]);
+        (self.best.pods, self.best.bins, self.best.limits) = center.clone();
+        (self.best.bound, self.best.certificate, self.center) = (bound, Some(certificate), Some(center));
+    }
+
     /// Returns the proof of the best bound so far.
     pub fn certificate(&self) -> Option<&Certificate> {
         self.best.certificate.as_ref()

@@ -191,6 +191,11 @@ impl Certificate {
         self.pods[class]
     }
 
+    /// Returns the prices of all classes in micro-dollars, rounded: for heuristics.
+    pub fn rough(&self) -> Vec<f64> {
+        self.pods.iter().map(|price| *price as f64 / UNITS as f64).collect()
+    }
+
     /// Returns the deduction for scarcity, in value units.
     pub fn paid(&self) -> i128 {
         self.paid

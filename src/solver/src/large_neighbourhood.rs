@@ -5,7 +5,7 @@ use crate::canonical::Model;
 use crate::plan::Plan;
 
 /// Returns a well-mixed number (splitmix64).
-fn mixed(seed: u64) -> u64 {
+pub(crate) fn mixed(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

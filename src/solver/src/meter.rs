@@ -75,6 +75,11 @@ impl<'a> Meter<'a> {
         self.asked
     }
 
+    /// Lowers what is left of the budget to `units`.
+    pub fn limit(&mut self, units: u64) {
+        self.left = self.left.min(units);
+    }
+
     /// Returns the units spent so far.
     pub fn spent(&self) -> u64 {
         self.spent

@@ -8,6 +8,8 @@ use crate::stages::Stages;
 pub struct Options {
     /// The gap at which to stop: `(cost - bound) / bound`.
     pub gap_target: f64,
+    /// Up to this many pods, the search goes on below `gap_target` to the optimum, for up to an eighth of `work`.
+    pub finish_pods: u64,
     /// The work units to spend. One is about half a microsecond of one core. Unlike time, work is deterministic.
     pub work: u64,
     /// The seed of the search. The same seed gives the same plan.
@@ -25,6 +27,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             gap_target: 0.001,
+            finish_pods: 0,
             work: 20_000_000,
             seed: 0,
             backend: Backend::default(),

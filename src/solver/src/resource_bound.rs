@@ -26,7 +26,7 @@ pub(crate) fn certificate(model: &Model, demand: &[u64], seed: Seed) -> Option<C
     };
     // If some node has an unlimited resource, the worth of the node is unbounded, so pods get price zero.
     let ceilings: Vec<Ceiling> = (0..model.bins.len())
-        .map(|bin| Ceiling::new(worth(&model.bins[bin].capacity), prices.charge(model, bin), None))
+        .map(|bin| Ceiling { upper: worth(&model.bins[bin].capacity), settled: false })
         .collect();
     if ceilings.iter().any(|ceiling| ceiling.upper == u64::MAX) {
         prices.pods.fill(0);

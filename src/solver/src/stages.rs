@@ -57,6 +57,8 @@ stages! {
     ExactSearch = "exact: enumeration",
     /// Starts with columns of one class on three kinds of nodes, not one.
     StartColumns = "columns: three to start",
+    /// Starts from prices of resources alone where there are many node kinds.
+    ResourceStart = "columns: resource prices first",
     /// Adds columns that let a pod take the place of a larger one.
     Exchanges = "columns: exchanges",
     /// Adds up to four patterns of a node kind in each round, not only the best.
@@ -95,6 +97,8 @@ stages! {
     Fill = "plan: free room filled",
     /// Replaces each node by the cheapest that holds its pods.
     Downgrade = "plan: cheapest node",
+    /// Empties single nodes and inserts their pods again.
+    Reinsert = "plan: nodes emptied",
     /// Large neighbourhood search: removes parts of the plan and plans them again.
     Improve = "large neighbourhood search",
     /// Branches on node counts.

@@ -52,3 +52,16 @@ fn verifying_stops_at_the_same_bound_whatever_the_number_of_threads() {
     };
     assert_eq!(of(1), of(2));
 }
+
+#[test]
+fn a_small_plan_goes_on_to_the_optimum_below_the_gap_target() {
+    let problem = sample(50);
+    let options = |finish_pods| Options { gap_target: 0.01, finish_pods, ..Options::default() };
+    let solved = |finish_pods| {
+        let solution = solve(&problem, &options(finish_pods), &mut NeverStop).expect("a well-formed problem");
+        assert_eq!(check(&problem, &solution), Ok(()));
+        solution
+    };
+    assert_ne!(solved(49).proof, Proof::Exact, "close enough, and not small");
+    assert_eq!(solved(50).proof, Proof::Exact);
+}

@@ -11,6 +11,9 @@ use super::plan::duration;
 /// The default time limit of the search.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
+/// Without a gap from the user, plans of up to this many pods are searched on to the cheapest.
+const FINISH_PODS: u64 = 100;
+
 /// How far to search.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SearchFlags {
@@ -36,7 +39,8 @@ pub struct SearchFlags {
 
     /// Stop when the plan provably costs at most this much more than the cheapest [default: 0.1%]
     ///
-    /// Write 0.1% or 0.001. With 0, it searches until it has proved that no plan is cheaper.
+    /// Write 0.1% or 0.001. With 0, it searches until it has proved that no plan is cheaper. Without this flag, the search for up
+    /// to 100 pods goes on below 0.1%, for up to an eighth of the counted work.
     #[arg(
         long,
         value_name = "RATIO",
@@ -72,6 +76,7 @@ impl SearchFlags {
         let default = Options::default();
         Options {
             gap_target: self.gap.unwrap_or(default.gap_target),
+            finish_pods: if self.gap.is_none() { FINISH_PODS } else { 0 },
             work: self.work_limit.unwrap_or(default.work),
             threads: self.threads.map_or(default.threads, usize::from),
             ..default
@@ -100,6 +105,13 @@ mod tests {
         for wrong in ["", "%", "little", "-1", "-0.1%", "1.5", "101%", "NaN", "inf"] {
             assert!(ratio(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn small_plans_are_searched_to_the_cheapest_unless_a_gap_is_asked_for() {
+        let options = |gap| SearchFlags { gap, ..SearchFlags::default() }.options();
+        assert_eq!((options(None).gap_target, options(None).finish_pods), (0.001, FINISH_PODS));
+        assert_eq!((options(Some(0.02)).gap_target, options(Some(0.02)).finish_pods), (0.02, 0));
     }
 
     #[test]

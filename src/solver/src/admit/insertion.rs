@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-use crate::canonical::{Model, Origin, Pattern};
+use crate::canonical::{Bin, Model, Origin, Pattern};
 use crate::plan::Plan;
 
 /// The rule that selects the node for a pod.
@@ -45,13 +45,7 @@ pub(super) fn planned_anew(
     order: Order,
     stop: &mut dyn FnMut(u64) -> bool,
 ) -> Option<Plan> {
-    let simple = |bin: &&crate::canonical::Bin| {
-        bin.rules.flexible.is_empty()
-            && bin.rules.gpus.is_none()
-            && bin.penalties.is_empty()
-            && bin.covered.is_none()
-    };
-    if !model.bins.iter().filter(|bin| !bin.is_existing()).all(|bin| simple(&bin)) {
+    if !is_simple(model) {
         return None;
     }
     let mut kept = Plan::default();
@@ -87,42 +81,53 @@ pub(super) fn planned_anew(
     Some(kept)
 }
 
+/// Returns whether only capacity and conflicts decide what a node to buy may hold, and pods cost nothing besides it.
+pub(super) fn is_simple(model: &Model) -> bool {
+    let simple = |bin: &Bin| {
+        bin.rules.flexible.is_empty()
+            && bin.rules.gpus.is_none()
+            && bin.penalties.is_empty()
+            && bin.covered.is_none()
+    };
+    model.bins.iter().filter(|bin| !bin.is_existing()).all(simple)
+}
+
 /// A set of bins, by index in [`Insertion::bins`].
-type Words = Vec<u64>;
+pub(super) type Words = Vec<u64>;
 
 /// A plan in progress, whose node types are not decided yet.
-struct Insertion<'m> {
-    model: &'m Model,
+pub(super) struct Insertion<'m> {
+    pub(super) model: &'m Model,
     rule: Rule,
-    dims: usize,
+    pub(super) dims: usize,
     /// The bins to buy, by ascending price.
-    bins: Vec<u32>,
+    pub(super) bins: Vec<u32>,
     /// Their capacity, one bin after the other.
-    capacity: Vec<u64>,
-    prices: Vec<u64>,
+    pub(super) capacity: Vec<u64>,
+    pub(super) prices: Vec<u64>,
     /// The requests of one pod of each class, one class after the other.
-    requests: Vec<u64>,
+    pub(super) requests: Vec<u64>,
     /// The share of one unit of each resource in the largest bin.
     scales: Vec<f64>,
     /// The distinct sets of bins: of classes, and intersections of several.
-    sets: Vec<Words>,
+    pub(super) sets: Vec<Words>,
     /// By class: its set.
-    homes: Vec<u32>,
+    pub(super) homes: Vec<u32>,
     /// By two sets: their intersection, once computed.
     common: Vec<Vec<u32>>,
     /// The cost of the nodes so far.
-    cost: u64,
+    pub(super) cost: u64,
     /// By node: the sum of its pods' requests.
-    used: Vec<u64>,
+    pub(super) used: Vec<u64>,
     /// By node: the index into `bins` of the cheapest bin that holds its pods.
-    at: Vec<usize>,
+    pub(super) at: Vec<usize>,
     /// By node: the set of bins that admit all its classes.
-    admitted: Vec<u32>,
+    pub(super) admitted: Vec<u32>,
     /// By node: excluded parties, as bits.
-    kept_away: Vec<Words>,
+    pub(super) kept_away: Vec<Words>,
     /// By node: its pods, in order of arrival.
-    pods: Vec<Vec<(u32, u32)>>,
-    counts: Vec<u64>,
+    pub(super) pods: Vec<Vec<(u32, u32)>>,
+    pub(super) counts: Vec<u64>,
     /// The nodes by number of pods, for [`Rule::FewestPods`].
     by_count: BTreeSet<(u64, usize)>,
     /// The node at which the next examination starts.
@@ -140,7 +145,7 @@ const PODS: u64 = 1_024;
 const UNKNOWN: u32 = u32::MAX;
 
 impl<'m> Insertion<'m> {
-    fn new(model: &'m Model, rule: Rule) -> Self {
+    pub(super) fn new(model: &'m Model, rule: Rule) -> Self {
         let to_buy = |bin: &u32| matches!(model.bins[*bin as usize].origin, Origin::Candidate(_));
         let mut bins: Vec<u32> = (0..model.bins.len() as u32).filter(to_buy).collect();
         bins.sort_by_key(|bin| (model.bins[*bin as usize].price, *bin));
@@ -217,13 +222,18 @@ impl<'m> Insertion<'m> {
         sorted.into_iter().map(|(.., class)| class).collect()
     }
 
-    fn requests(&self, class: u32) -> &[u64] {
+    pub(super) fn requests(&self, class: u32) -> &[u64] {
         &self.requests[class as usize * self.dims..][..self.dims]
     }
 
     /// Returns the cheapest bin of a set, from index `from` on, that holds `used` of each resource. `None` from `used`
     /// means an amount that exceeds every bin.
-    fn cheapest(&self, set: u32, from: usize, used: impl Fn(usize) -> Option<u64>) -> Option<usize> {
+    pub(super) fn cheapest(
+        &self,
+        set: u32,
+        from: usize,
+        used: impl Fn(usize) -> Option<u64>,
+    ) -> Option<usize> {
         let set = &self.sets[set as usize];
         let (mut word, mut mask) = (from / 64, u64::MAX << (from % 64));
         while let Some(bits) = set.get(word) {
@@ -242,7 +252,7 @@ impl<'m> Insertion<'m> {
     }
 
     /// Returns the intersection of two sets of bins.
-    fn both(&mut self, one: u32, other: u32) -> u32 {
+    pub(super) fn both(&mut self, one: u32, other: u32) -> u32 {
         if one == other {
             return one;
         }
@@ -267,13 +277,13 @@ impl<'m> Insertion<'m> {
     /// join.
     fn joined(&mut self, node: usize, class: u32) -> Option<(u32, usize)> {
         let wanted = &self.model.classes[class as usize];
-        match self.pods[node].last() {
-            Some((last, count)) if *last == class => {
+        match self.pods[node].iter().rev().find(|(known, _)| *known == class) {
+            Some((_, count)) => {
                 if *count >= wanted.per_node {
                     return None;
                 }
             }
-            _ => {
+            None => {
                 let party = wanted.party as usize;
                 if self.kept_away[node][party / 64] >> (party % 64) & 1 == 1 {
                     return None;
@@ -296,13 +306,13 @@ impl<'m> Insertion<'m> {
 
     /// Returns the increase in a node's price by one more pod of a class, and the node's waste then: less is better.
     /// Returns `None` if the pod may not join.
-    fn rank(&mut self, node: usize, class: u32) -> Option<(u64, u64)> {
+    pub(super) fn rank(&mut self, node: usize, class: u32) -> Option<(u64, u64)> {
         let (_, at) = self.joined(node, class)?;
         let waste = (self.waste(node, class, at) * 1e12) as u64;
         Some((self.prices[at] - self.prices[self.at[node]], waste))
     }
 
-    fn join(&mut self, node: usize, class: u32) {
+    pub(super) fn join(&mut self, node: usize, class: u32) {
         let Some((set, at)) = self.joined(node, class) else { return };
         let before = if self.pods[node].is_empty() { 0 } else { self.prices[self.at[node]] };
         self.cost = self.cost.saturating_add(self.prices[at] - before);
@@ -316,9 +326,9 @@ impl<'m> Insertion<'m> {
             self.by_count.insert((self.counts[node] + 1, node));
         }
         self.counts[node] += 1;
-        match self.pods[node].last_mut() {
-            Some((last, count)) if *last == class => *count += 1,
-            _ => {
+        match self.pods[node].iter_mut().rev().find(|(known, _)| *known == class) {
+            Some((_, count)) => *count += 1,
+            None => {
                 self.pods[node].push((class, 1));
                 let party = self.model.classes[class as usize].party;
                 for other in &self.model.apart[party as usize] {
@@ -328,7 +338,35 @@ impl<'m> Insertion<'m> {
         }
     }
 
-    fn open(&mut self, class: u32) -> usize {
+    /// Gives back the room of a pod that left a node. [`Self::settle`] follows.
+    pub(super) fn leave(&mut self, node: usize, class: u32) {
+        for dim in 0..self.dims {
+            self.used[node * self.dims + dim] -= self.requests[class as usize * self.dims + dim];
+        }
+        self.counts[node] -= 1;
+    }
+
+    /// Finds out again what a node with pods may hold, and the cheapest bin for it, after some pods left it.
+    pub(super) fn settle(&mut self, node: usize) {
+        let classes: Vec<u32> = self.pods[node].iter().map(|(class, _)| *class).collect();
+        self.kept_away[node].fill(0);
+        let mut set = None;
+        for class in classes {
+            let home = self.homes[class as usize];
+            set = Some(set.map_or(home, |set| self.both(set, home)));
+            for other in &self.model.apart[self.model.classes[class as usize].party as usize] {
+                self.kept_away[node][*other as usize / 64] |= 1 << (other % 64);
+            }
+        }
+        let Some(set) = set else { return };
+        self.admitted[node] = set;
+        let used = &self.used[node * self.dims..][..self.dims];
+        if let Some(at) = self.cheapest(set, 0, |dim| Some(used[dim])) {
+            self.at[node] = at;
+        }
+    }
+
+    pub(super) fn open(&mut self, class: u32) -> usize {
         let node = self.at.len();
         let words = self.model.apart.len().div_ceil(64);
         self.used.extend(std::iter::repeat_n(0, self.dims));
@@ -427,7 +465,7 @@ impl<'m> Insertion<'m> {
     }
 
     /// Adds the nodes to a plan.
-    fn nodes(self, plan: &mut Plan) {
+    pub(super) fn nodes(self, plan: &mut Plan) {
         for (mut pods, at) in self.pods.into_iter().zip(self.at) {
             pods.sort_unstable();
             plan.add(Pattern { bin: self.bins[at], pods }, 1);

@@ -9,6 +9,7 @@
 
 mod by_prices;
 mod insertion;
+mod reinsertion;
 
 use std::collections::BTreeSet;
 
@@ -21,6 +22,7 @@ use crate::plan::{Plan, Stock};
 use crate::stages::SearchStage;
 
 pub(crate) use by_prices::improve;
+pub(crate) use reinsertion::refine;
 
 /// Returns the best of several greedy covers. It places every pod if any of them does.
 pub(crate) fn plan(model: &Model) -> Plan {

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{DEEP, Run};
 use crate::branch::{Branch, Ranges};
-use crate::canonical::{Pattern, UNLIMITED};
+use crate::canonical::{Bin, Pattern, UNLIMITED};
 use crate::column_generation::{self, Center, Goal, Relaxed, Task};
 use crate::dive;
+use crate::exact::{self, Packing};
 use crate::greedy;
 use crate::meter::Meter;
 use crate::open::{self, Open};
@@ -14,12 +15,17 @@ use crate::plan::{Plan, Stock};
 use crate::pricing::Pricer;
 use crate::solution::Proof;
 
+/// The work that follows after a leaf was given up, relative to the work before: one part in this many.
+const BEYOND: u64 = 4;
+
 /// A node of the tree: the plans whose node counts are in `ranges`.
 #[derive(Clone)]
 struct Leaf {
     ranges: Ranges,
     /// The bin to branch on, and the number of whole nodes of it beyond the lower bound.
     choice: Option<(u32, u64)>,
+    /// Where there is none: the bins with nodes, see [`Branch::whole`].
+    whole: Vec<(u32, u64)>,
     columns: Vec<Pattern>,
     center: Center,
     /// The proof of its bound.
@@ -33,10 +39,33 @@ impl Leaf {
         Self {
             ranges,
             choice: branch.choice(relaxed),
+            whole: branch.whole(relaxed),
             columns: columns.into_iter().collect(),
             center: branch.center(relaxed),
             proof,
         }
+    }
+
+    /// Returns the parts of the leaf by the number of nodes of one bin; `None` where the numbers of all nodes are fixed that the
+    /// relaxation buys.
+    fn split(&self) -> Option<Vec<Ranges>> {
+        let range = |bin: u32| self.ranges.get(&bin).copied().unwrap_or((0, UNLIMITED));
+        let parts = |bin: u32, last: u64| {
+            let (low, high) = range(bin);
+            [(low, last), (last + 1, high)].map(|range| {
+                let mut ranges = self.ranges.clone();
+                ranges.insert(bin, range);
+                ranges
+            })
+        };
+        if let Some((bin, beyond)) = self.choice {
+            return Some(parts(bin, range(bin).0 + beyond).to_vec());
+        }
+        // The relaxation satisfies one of the two parts, but the other part may be closed.
+        let (bin, beyond) = *self.whole.iter().find(|(bin, _)| range(*bin).0 < range(*bin).1)?;
+        let (low, high) = range(bin);
+        let count = low + beyond;
+        Some(parts(bin, if count < high { count } else { high - 1 }).to_vec())
     }
 }
 
@@ -48,31 +77,94 @@ impl Run<'_> {
         let mut leaves = BTreeMap::new();
         leaves.insert((self.bound, 0), Leaf::new(ranges, &whole, &root, self.proof));
         let mut made = 0;
+        // The lowest bound of a leaf that was given up: the tree proves no more than this.
+        let mut floor = u64::MAX;
+        // Beyond it, the search can only find cheaper plans. It goes on for a fraction of the work so far.
+        let mut last = u64::MAX;
         while let Some((key, leaf)) = leaves.pop_first() {
-            // Every plan is in this leaf or in one whose bound is not lower.
-            self.raise(key.0, leaf.proof);
-            let Some((bin, least)) = leaf.choice else { return };
-            if self.done() || meter.stopped() {
+            let cost = self.best.cost(self.model);
+            // Every cheaper plan is in this leaf, in one whose bound is not lower, or in one that was given up.
+            if key.0 <= floor {
+                self.raise(key.0.min(cost), leaf.proof);
+            }
+            if self.done() || meter.stopped() || meter.spent() >= last || key.0 >= cost {
                 return;
             }
-            let (low, high) = leaf.ranges.get(&bin).copied().unwrap_or((0, UNLIMITED));
-            for range in [(low, low + least), (low + least + 1, high)] {
-                let mut ranges = leaf.ranges.clone();
-                ranges.insert(bin, range);
+            if floor < u64::MAX {
+                last = last.min(meter.spent() + meter.spent() / BEYOND);
+            }
+            let parts = match leaf.split() {
+                Some(parts) => parts,
+                None => match self.settle(&leaf, meter) {
+                    Some(parts) => parts,
+                    None => {
+                        floor = floor.min(key.0);
+                        continue;
+                    }
+                },
+            };
+            for ranges in parts {
                 made += 1;
                 let Some(branch) = Branch::new(self.model, &self.demand, &ranges) else { continue };
-                let (bound, next) = self.explore(&branch, ranges, &leaf, key.0, exchanges, meter);
+                let explored = self.explore(&branch, ranges, &leaf, key.0, exchanges, meter);
                 if meter.stopped() {
                     return;
                 }
-                leaves.insert((bound, made), next);
+                match explored {
+                    Some((bound, next)) => _ = leaves.insert((bound, made), next),
+                    None => floor = floor.min(key.0),
+                }
             }
         }
-        // Every branch was infeasible, so no plan is cheaper than the current one.
-        self.raise(self.best.cost(self.model), Proof::Complete);
+        // Every branch was infeasible or settled, so no plan is cheaper than the current one, or than what was given up.
+        let cost = self.best.cost(self.model);
+        let proof = if cost <= floor { Proof::Complete } else { self.proof };
+        self.raise(cost.min(floor), proof);
     }
 
-    /// Returns the bound of a branch, and the leaf for its own branches.
+    /// Decides a leaf in which the numbers of all nodes are fixed that its relaxation buys: packs the pods into these nodes. If they
+    /// do not fit, every plan there has a further node, and the parts with one that is cheap enough are returned. Returns `None`
+    /// if it gave up.
+    fn settle(&mut self, leaf: &Leaf, meter: &mut Meter<'_>) -> Option<Vec<Ranges>> {
+        // Where choices are open, the demand is not known. A commitment makes further nodes free.
+        if self.open || !self.model.commitments.is_empty() {
+            return None;
+        }
+        let Some(branch) = Branch::new(self.model, &self.demand, &leaf.ranges) else {
+            return Some(Vec::new());
+        };
+        let is_there = |(_, bin): &(u32, &Bin)| bin.is_existing() && bin.available > 0;
+        let there: Vec<(u32, u64)> =
+            (0u32..).zip(&branch.model.bins).filter(is_there).map(|(at, bin)| (at, bin.available)).collect();
+        match exact::pack(&branch.model, &self.demand, &there, meter) {
+            Packing::Unknown => None,
+            Packing::Fits(plan) => {
+                self.offer(branch.plan(&plan), meter);
+                // With penalties, another packing of the same nodes may cost less.
+                (self.best.cost(self.model) <= branch.sunk).then(Vec::new)
+            }
+            Packing::Impossible => {
+                let least = self.best.cost(self.model).saturating_sub(branch.sunk);
+                let mut ranges = leaf.ranges.clone();
+                let mut parts = Vec::new();
+                for (at, bin) in (0u32..).zip(&branch.model.bins) {
+                    if bin.is_existing() || bin.available == 0 {
+                        continue;
+                    }
+                    let (low, high) = ranges.get(&at).copied().unwrap_or((0, UNLIMITED));
+                    if bin.price < least {
+                        let mut part = ranges.clone();
+                        part.insert(at, (low + 1, high));
+                        parts.push(part);
+                    }
+                    ranges.insert(at, (low, low));
+                }
+                Some(parts)
+            }
+        }
+    }
+
+    /// Returns the bound of a branch, and the leaf for its own branches; `None` when it was stopped, or when its program failed.
     fn explore(
         &mut self,
         branch: &Branch,
@@ -81,11 +173,9 @@ impl Run<'_> {
         known: u64,
         exchanges: &[(u32, u32)],
         meter: &mut Meter<'_>,
-    ) -> (u64, Leaf) {
+    ) -> Option<(u64, Leaf)> {
         let stop = &mut |units| meter.tick(units);
-        let Some(mut pricer) = Pricer::until(&branch.model, self.options.threads, stop) else {
-            return (known, Leaf { choice: None, ..parent.clone() });
-        };
+        let mut pricer = Pricer::until(&branch.model, self.options.threads, stop)?;
         let cost = self.best.cost(self.model);
         let stock = Stock::full(&branch.model);
         let mut center = branch.around(&parent.center);
@@ -108,9 +198,7 @@ impl Run<'_> {
                 open: self.open.then_some(Open { totals: &self.totals, known: &taken }),
             };
             let goal = Goal { gap: 0.0005, rounds: 40, levels: (0, 4), prove: true };
-            let Some(found) = column_generation::run(&mut pricer, task, goal, meter) else {
-                return (known, Leaf { choice: None, ..parent.clone() });
-            };
+            let found = column_generation::run(&mut pricer, task, goal, meter)?;
             let settled =
                 found.missing < 1e-6 || found.bound.saturating_add(branch.sunk) >= cost || meter.stopped();
             columns = dive::pool(&branch.model, &found, 0.1);
@@ -120,7 +208,7 @@ impl Run<'_> {
                 break;
             }
         }
-        let Some(relaxed) = relaxed else { return (known, parent.clone()) };
+        let relaxed = relaxed?;
         let (mut bound, mut proof) = (known, parent.proof);
         if let Some(certificate) = &relaxed.certificate {
             let own = self.proven(&branch.model, certificate).saturating_add(branch.sunk);
@@ -138,6 +226,6 @@ impl Run<'_> {
                 self.offer(plan, meter);
             }
         }
-        (bound, Leaf::new(ranges, branch, &relaxed, proof))
+        Some((bound, Leaf::new(ranges, branch, &relaxed, proof)))
     }
 }

@@ -1,0 +1,167 @@
+//! Packs a demand into given nodes, or proves that it does not fit.
+//!
+//! Where the relaxation buys whole numbers of nodes, its prices cannot say more: only a packing can.
+
+use crate::canonical::{Content, Model, Pattern};
+use crate::meter::Meter;
+use crate::plan::Plan;
+
+/// The answer of [`pack`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Packing {
+    /// The pods fit like this.
+    Fits(Plan),
+    /// They do not fit in any way.
+    Impossible,
+    /// The search gave up.
+    Unknown,
+}
+
+/// The maximum number of nodes, and of pods.
+const MOST_NODES: u64 = 256;
+const MOST_PODS: u64 = 512;
+/// The maximum work units of a search.
+const UNITS: u64 = 200_000;
+/// The pairs of a class and a node that are compared in one unit of work.
+const PAIRS_PER_UNIT: u64 = 8;
+
+struct Search<'a, 'm> {
+    model: &'a Model,
+    /// The nodes; those of one bin are neighbours.
+    nodes: Vec<(u32, Content<'a>)>,
+    /// The classes with their counts, large pods first.
+    wanted: Vec<(u32, u64)>,
+    left: u64,
+    meter: &'m mut dyn FnMut(u64) -> bool,
+}
+
+impl Search<'_, '_> {
+    fn more(&self, node: usize, class: u32) -> u64 {
+        let (bin, content) = &self.nodes[node];
+        if self.model.bins[*bin as usize].position(class).is_some() { content.more(class) } else { 0 }
+    }
+
+    /// Returns whether the nodes hold every class from the one at `at` on, each alone, of which `count` pods are left.
+    fn hopes(&self, at: usize, count: u64) -> bool {
+        (at..self.wanted.len()).all(|kind| {
+            let mut missing = if kind == at { count } else { self.wanted[kind].1 };
+            for node in 0..self.nodes.len() {
+                if missing == 0 {
+                    break;
+                }
+                missing = missing.saturating_sub(self.more(node, self.wanted[kind].0));
+            }
+            missing == 0
+        })
+    }
+
+    /// Places `count` pods of the class at `at` on nodes from `from` on, then the classes after it. Returns `None` when it gave
+    /// up.
+    fn place(&mut self, at: usize, count: u64, from: usize) -> Option<bool> {
+        let Some((class, _)) = self.wanted.get(at).copied() else { return Some(true) };
+        if count == 0 {
+            let next = self.wanted.get(at + 1).map_or(0, |(_, count)| *count);
+            return self.place(at + 1, next, 0);
+        }
+        let work = 1 + ((self.wanted.len() - at) * self.nodes.len()) as u64 / PAIRS_PER_UNIT;
+        self.left = self.left.saturating_sub(work);
+        if self.left == 0 || (self.meter)(work) {
+            return None;
+        }
+        if !self.hopes(at, count) {
+            return Some(false);
+        }
+        for node in from..self.nodes.len() {
+            // A node like the one before it, where the pod was tried, needs no second try.
+            let again = node > from
+                && self.nodes[node].0 == self.nodes[node - 1].0
+                && self.nodes[node].1.pods() == self.nodes[node - 1].1.pods();
+            if again || self.more(node, class) == 0 {
+                continue;
+            }
+            self.nodes[node].1.add(class, 1);
+            let placed = self.place(at, count - 1, node)?;
+            if placed {
+                return Some(true);
+            }
+            self.nodes[node].1.remove(class, 1);
+        }
+        Some(false)
+    }
+}
+
+/// Packs all pods of `demand` into the nodes of `nodes`: bins with their number of nodes, each bin once. The prices of nodes, and
+/// the rows, do not count.
+pub(crate) fn pack(model: &Model, demand: &[u64], nodes: &[(u32, u64)], meter: &mut Meter<'_>) -> Packing {
+    let all = nodes.iter().fold(0u64, |sum, (_, count)| sum.saturating_add(*count));
+    if all > MOST_NODES || demand.iter().fold(0u64, |sum, count| sum.saturating_add(*count)) > MOST_PODS {
+        return Packing::Unknown;
+    }
+    let mut most = vec![1u64; model.dims];
+    for (bin, _) in nodes {
+        for (most, room) in most.iter_mut().zip(&model.bins[*bin as usize].capacity) {
+            *most = (*most).max(*room);
+        }
+    }
+    let size = |class: u32| -> f64 {
+        let requests = model.classes[class as usize].requests.iter().zip(&most);
+        requests.map(|(request, most)| *request as f64 / *most as f64).fold(0.0, f64::max)
+    };
+    let with_pods = (0u32..).zip(demand).filter(|(_, count)| **count > 0);
+    let mut wanted: Vec<(u32, u64)> = with_pods.map(|(class, count)| (class, *count)).collect();
+    wanted.sort_by(|a, b| size(b.0).total_cmp(&size(a.0)).then(a.0.cmp(&b.0)));
+    let each = |(bin, count): &(u32, u64)| {
+        std::iter::repeat_n((*bin, Content::empty(model, *bin)), *count as usize).collect::<Vec<_>>()
+    };
+    let nodes = nodes.iter().flat_map(each).collect();
+    let first = wanted.first().map_or(0, |(_, count)| *count);
+    let mut spend = |units: u64| meter.spend(units);
+    let mut search = Search { model, nodes, wanted, left: UNITS, meter: &mut spend };
+    match search.place(0, first, 0) {
+        None => Packing::Unknown,
+        Some(false) => Packing::Impossible,
+        Some(true) => {
+            let mut plan = Plan::default();
+            for (bin, content) in search.nodes {
+                plan.add(Pattern { bin, pods: content.pods().to_vec() }, 1);
+            }
+            Packing::Fits(plan)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NeverStop;
+    use crate::testing::{candidate, class, problem};
+
+    fn packed(counts: [u32; 3], nodes: u64) -> (Model, Packing) {
+        let sizes = [[6, 1, 0], [5, 1, 0], [3, 1, 0]];
+        let classes =
+            counts.iter().zip(sizes).map(|(count, size)| class("class", size, *count, &[0])).collect();
+        let model = Model::new(&problem(classes, vec![candidate("node", 10_000, [11, 9, 0])]));
+        let packing = pack(&model, &model.demand(), &[(0, nodes)], &mut Meter::new(&mut NeverStop, u64::MAX));
+        (model, packing)
+    }
+
+    #[test]
+    fn pods_that_fit_are_packed_and_others_are_proven_not_to_fit() {
+        // Eleven is six and five, so three of each fill three nodes, and only pods of three leave room unused.
+        let (model, packing) = packed([3, 3, 0], 3);
+        let Packing::Fits(plan) = packing else { panic!("{packing:?}") };
+        assert_eq!(plan.placed(&model), model.demand());
+        assert_eq!(packed([3, 3, 1], 3).1, Packing::Impossible);
+        // Their sum would fit: 5 x 6 + 1 x 3 = 33.
+        assert_eq!(packed([5, 0, 1], 3).1, Packing::Impossible);
+        assert_eq!(packed([300, 300, 0], 300).1, Packing::Unknown, "too many nodes to try");
+    }
+
+    #[test]
+    fn a_search_without_work_left_knows_nothing() {
+        let classes = vec![class("class", [1, 1, 0], 3, &[0])];
+        let model = Model::new(&problem(classes, vec![candidate("node", 10_000, [11, 9, 0])]));
+        let packing = pack(&model, &model.demand(), &[(0, 1)], &mut Meter::new(&mut NeverStop, 0));
+        assert_eq!(packing, Packing::Unknown);
+    }
+}
