@@ -277,18 +277,13 @@ impl<'m> Insertion<'m> {
     /// join.
     fn joined(&mut self, node: usize, class: u32) -> Option<(u32, usize)> {
         let wanted = &self.model.classes[class as usize];
-        match self.pods[node].iter().rev().find(|(known, _)| *known == class) {
-            Some((_, count)) => {
-                if *count >= wanted.per_node {
-                    return None;
-                }
-            }
-            None => {
-                let party = wanted.party as usize;
-                if self.kept_away[node][party / 64] >> (party % 64) & 1 == 1 {
-                    return None;
-                }
-            }
+        let party = wanted.party as usize;
+        let is_full = match self.pods[node].iter().rev().find(|(known, _)| *known == class) {
+            Some((_, count)) => *count >= wanted.per_node,
+            None => self.kept_away[node][party / 64] >> (party % 64) & 1 == 1,
+        };
+        if is_full {
+            return None;
         }
         let set = self.both(self.homes[class as usize], self.admitted[node]);
         let used = &self.used[node * self.dims..][..self.dims];
@@ -326,14 +321,13 @@ impl<'m> Insertion<'m> {
             self.by_count.insert((self.counts[node] + 1, node));
         }
         self.counts[node] += 1;
-        match self.pods[node].iter_mut().rev().find(|(known, _)| *known == class) {
-            Some((_, count)) => *count += 1,
-            None => {
-                self.pods[node].push((class, 1));
-                let party = self.model.classes[class as usize].party;
-                for other in &self.model.apart[party as usize] {
-                    self.kept_away[node][*other as usize / 64] |= 1 << (other % 64);
-                }
+        if let Some((_, count)) = self.pods[node].iter_mut().rev().find(|(known, _)| *known == class) {
+            *count += 1;
+        } else {
+            self.pods[node].push((class, 1));
+            let party = self.model.classes[class as usize].party;
+            for other in &self.model.apart[party as usize] {
+                self.kept_away[node][*other as usize / 64] |= 1 << (other % 64);
             }
         }
     }

@@ -118,7 +118,7 @@ impl Reinsertion<'_, '_> {
     fn thin(&mut self, node: usize, pods: &mut Vec<u32>) {
         self.save(node);
         let before = self.nodes.prices[self.nodes.at[node]];
-        for _ in 0..1 + self.random(TAKEN) {
+        for _ in 0..=self.random(TAKEN) {
             let at = self.random(self.nodes.pods[node].len() as u64) as usize;
             let (class, count) = &mut self.nodes.pods[node][at];
             pods.push(*class);

@@ -93,15 +93,9 @@ impl Run<'_> {
             if floor < u64::MAX {
                 last = last.min(meter.spent() + meter.spent() / BEYOND);
             }
-            let parts = match leaf.split() {
-                Some(parts) => parts,
-                None => match self.settle(&leaf, meter) {
-                    Some(parts) => parts,
-                    None => {
-                        floor = floor.min(key.0);
-                        continue;
-                    }
-                },
+            let Some(parts) = leaf.split().or_else(|| self.settle(&leaf, meter)) else {
+                floor = floor.min(key.0);
+                continue;
             };
             for ranges in parts {
                 made += 1;
