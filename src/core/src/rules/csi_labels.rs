@@ -10,6 +10,13 @@ use poolwright_terms::labels::{ARCH, INSTANCE_TYPE, OS, REGION, ZONE};
 pub(crate) const ZONAL_DRIVERS: [&str; 3] =
     ["ebs.csi.aws.com", "pd.csi.storage.gke.io", "disk.csi.azure.com"];
 
+/// CSI drivers whose volumes are not attached to nodes (`attachRequired: false` of their CSIDriver). Any number of nodes mounts such a
+/// volume, whatever its access mode.
+///
+/// Source: the CSIDriver objects in the charts of the drivers.
+pub(crate) const UNATTACHED_DRIVERS: [&str; 4] =
+    ["efs.csi.aws.com", "fsx.csi.aws.com", "nfs.csi.k8s.io", "filestore.csi.storage.gke.io"];
+
 /// Returns the standard label that a label repeats.
 pub fn repeats(key: &str) -> Option<&'static str> {
     REPEATED.iter().find(|(repeated, _)| *repeated == key).map(|(_, original)| *original)

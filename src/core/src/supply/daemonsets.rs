@@ -1,6 +1,7 @@
 //! DaemonSets: the resources that their pods take on each node.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use poolwright_catalog::{ResourceList, ResourceName};
@@ -40,8 +41,12 @@ impl<'a> DaemonSets<'a> {
 
     /// Returns the indices of the DaemonSets whose pods run on a node with these labels and those of GPU discovery, ascending.
     pub fn landing(&self, labels: &impl Labels) -> Vec<u16> {
-        let labels = Discovered(labels);
-        let lands = |index: &usize| rules::check_labels(&self.sets[*index].spec, &labels).is_ok();
+        // These labels come late, or never if nobody runs such software. Sets that exclude them land before.
+        let later = Discovered(labels);
+        let lands = |index: &usize| {
+            let spec = &self.sets[*index].spec;
+            rules::check_labels(spec, labels).is_ok() || rules::check_labels(spec, &later).is_ok()
+        };
         (0..self.sets.len()).filter(lands).map(|index| index as u16).collect()
     }
 
@@ -88,9 +93,11 @@ impl<'a> DaemonSets<'a> {
     }
 
     /// Returns the indices of the DaemonSets whose pods will run on a node that is not ready yet and are not there. Labels of GPU
-    /// discovery come after the node has joined, so they count before they are there.
+    /// discovery come after the node has joined, so pods count that run there with or without them.
     pub fn arriving(&self, labels: &impl Labels, taints: &[Taint], there: Option<&OnNode>) -> Vec<u16> {
-        self.outstanding(&Discovered(labels), taints, there)
+        let (now, later) =
+            (self.outstanding(labels, taints, there), self.outstanding(&Discovered(labels), taints, there));
+        now.into_iter().chain(later).collect::<BTreeSet<u16>>().into_iter().collect()
     }
 
     /// Returns the indices of the DaemonSets whose pods run on this node, with the labels that it has, but are not there yet.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_core::{Claim, DaemonSet, NodeSelectorTerm, Pod, PodSpec, Pool, Snapshot, why};
+use poolwright_core::{
+    Claim, DaemonSet, NodeSelectorTerm, Operator, Pod, PodSpec, Pool, Requirement, Snapshot, why,
+};
 
 use crate::kit::*;
 
@@ -82,4 +84,13 @@ fn a_daemonset_that_selects_by_what_nobody_can_foresee_is_named_with_the_label()
     assert_eq!(why::uncounted_daemonsets(&labelled, &plan), None);
     let tainted = of(Pool { taints: vec![taint("team", "x")], ..pool("gpu") });
     assert_eq!(why::uncounted_daemonsets(&tainted, &planned(&tainted)), None, "its pods never come there");
+}
+
+#[test]
+fn a_daemonset_that_excludes_a_label_of_discovery_takes_room_until_the_label_is_there() {
+    let mut set = selecting(&[]);
+    let absent = Requirement { key: "nvidia.com/gpu.present".into(), operator: Operator::DoesNotExist };
+    set.spec.node_affinity = Some(vec![NodeSelectorTerm { requirements: vec![absent] }]);
+    let plan = planned(&cluster_with(set, pool("gpu"), [pod("a", requests(4, 1, 1))]));
+    assert_eq!(bought(&plan), ["g5.12xlarge: a"], "its pod runs on a new g5.xlarge and leaves 3 cores");
 }

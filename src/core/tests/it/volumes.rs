@@ -289,8 +289,8 @@ fn pods_that_share_a_disk_which_is_not_bound_get_one_node_and_a_pod_without_room
     assert_eq!(
         plan.unplaced[0].message,
         "must share a node with other pods (they share PersistentVolumeClaim `data`), but neither their node nor an available offering \
-         has room for all of them; free room on that node, let a pool buy larger nodes if none of them runs yet, or give each of them a \
-         volume of its own"
+         has room for all of them, or their priorities, tolerations or parts of GPUs differ; free room on that node, let a pool buy \
+         larger nodes if none of them runs yet, or give each of them a volume of its own"
     );
 }
 
@@ -503,4 +503,53 @@ fn a_pod_with_a_volume_keeps_its_planned_place() {
     assert_eq!(zones(&plan), ["a: p"]);
     let again = planned_at(&carried_out(&snapshot, &plan, 11), 12);
     assert_eq!((again.claims.len(), again.placements.len()), (0, 1));
+}
+
+#[test]
+fn pods_with_affinity_of_their_own_that_share_a_claim_are_planned_one_after_the_other() {
+    let near_cache = PodAffinityTerm {
+        topology_key: ZONE.into(),
+        namespaces: Namespaces::Named(["default".to_owned()].into()),
+        selector: Some(vec![is_in("app", &["cache"])]),
+    };
+    let near = |name: &str| {
+        let mut pod = wants(name, "data");
+        pod.spec.affinity = vec![near_cache.clone()];
+        pod
+    };
+    let mut cache = bound(pod("cache", requests(1, 1, 0)), "n");
+    cache.labels = [("app".to_owned(), "cache".to_owned())].into();
+    let mut full = node("n", capacity(1, 1, 0));
+    full.labels.insert(ZONE.into(), "a".into());
+    let snapshot = with(with(with(shop(), [near("p"), near("q")]), [cache]), [full]);
+    let plan = planned(&with(with(snapshot, [claim("data", "gp3")]), [class("gp3")]));
+    assert_eq!(zones(&plan), ["a: p"], "the cheaper zone b has no cache");
+    assert_eq!(plan.unplaced.len(), 1);
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::VolumePending);
+    assert!(plan.unplaced[0].message.contains("with pod default/p, whose node decides"), "{plan:?}");
+}
+
+#[test]
+fn pods_that_share_a_disk_with_one_pod_and_files_with_another_are_planned_one_after_the_other() {
+    let shares = |name: &str, claims: &[&str]| {
+        let volume = |claim: &&str| PodVolume::Claim { name: (*claim).into(), ephemeral: false };
+        Pod { volumes: claims.iter().map(volume).collect(), ..pod(name, requests(1, 1, 0)) }
+    };
+    let pods = [shares("p", &["disk"]), shares("q", &["disk", "files"]), shares("r", &["files"])];
+    let modes = BTreeSet::from(["ReadWriteMany".to_owned()]);
+    let files =
+        VolumeClaim { shape: VolumeShape { access_modes: modes, ..shape(1) }, ..claim("files", "gp3") };
+    let gp3 = StorageClass { provisioner: Some("ebs.csi.aws.com".to_owned()), ..class("gp3") };
+    let plan = planned(&with(with(with(shop(), pods), [claim("disk", "gp3"), files]), [gp3]));
+    assert_eq!(zones(&plan), ["b: p"]);
+    let waits = plan.unplaced.iter().all(|left| left.reason == UnplacedReason::VolumePending);
+    assert!(waits && plan.unplaced.len() == 2, "{plan:?}");
+}
+
+#[test]
+fn a_volume_that_is_not_attached_to_nodes_is_for_any_number_of_them() {
+    let sized = |name| Pod { spec: pod(name, requests(3, 1, 0)).spec, ..wants(name, "data") };
+    let class = StorageClass { provisioner: Some("efs.csi.aws.com".to_owned()), ..class("gp3") };
+    let snapshot = with(with(shop(), [sized("p"), sized("q")]), [claim("data", "gp3")]);
+    assert_eq!(zones(&planned(&with(snapshot, [class]))), ["b: p", "b: q"]);
 }

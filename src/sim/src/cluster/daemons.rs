@@ -106,7 +106,7 @@ impl Cluster {
         let mut template = pod.clone();
         template["metadata"]["uid"] = json!("template");
         let model = model_of(&json!({"object": template}))?;
-        rules::admits(&model.spec, &host.labels, &host.taints).ok()?;
+        rules::admits(&model.spec, &rules::Discovered(&host.labels), &host.taints).ok()?;
         // The DaemonSet's own rule about nodes is met. In the pod, the name of its node replaces the rule.
         let this_node = json!({"key": "metadata.name", "operator": "In", "values": [node]});
         pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =

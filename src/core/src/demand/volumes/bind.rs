@@ -10,7 +10,7 @@ use crate::model::{
     NodeSelectorTerm, ObjectKey, Operator, Pod, PodKey, PodVolume, Requirement, Snapshot, StorageClass,
     Volume, VolumeClaim,
 };
-use crate::rules::csi_labels::{ZONAL_DRIVERS, repeats};
+use crate::rules::csi_labels::{UNATTACHED_DRIVERS, ZONAL_DRIVERS, repeats};
 use crate::rules::fields::NODE_NAME_FIELD;
 use crate::rules::requirement::matches;
 
@@ -324,7 +324,7 @@ impl<'a> Binder<'a> {
                 words,
                 topology: kept.topology.clone(),
                 attached: kept.attached.clone(),
-                reached: claim.is_for_one_node().then(|| (claim.key.clone(), Reach::Node)),
+                reached: is_for_one_node(claim, class).then(|| (claim.key.clone(), Reach::Node)),
             });
         }
         if class.provisioner.is_none() {
@@ -386,6 +386,12 @@ fn suits(volume: &Volume, claim: &VolumeClaim, class: &str) -> bool {
         && claim.selector.iter().all(|wanted| matches(wanted, &volume.labels))
 }
 
+/// Returns whether only one node at a time can use the volume of a claim.
+fn is_for_one_node(claim: &VolumeClaim, class: &StorageClass) -> bool {
+    let driver = class.provisioner.as_deref().unwrap_or_default();
+    claim.is_for_one_node() && !UNATTACHED_DRIVERS.contains(&driver)
+}
+
 /// Returns which places reach the volume that a claim gets with its first pod; `None` if all do, as far as is known.
 fn reach(claim: &VolumeClaim, class: &StorageClass, candidates: &[&Volume]) -> Option<Reach> {
     let of_volumes = candidates.iter().flat_map(|volume| &volume.topology).flatten();
@@ -394,7 +400,7 @@ fn reach(claim: &VolumeClaim, class: &StorageClass, candidates: &[&Volume]) -> O
     let keys: BTreeSet<&str> = requirements.map(|requirement| requirement.key.as_str()).collect();
     let is_zone = |key: &&str| *key == ZONE || repeats(key) == Some(ZONE);
     let driver = class.provisioner.as_deref().unwrap_or_default();
-    if claim.is_for_one_node() || keys.contains(HOSTNAME) {
+    if is_for_one_node(claim, class) || keys.contains(HOSTNAME) {
         Some(Reach::Node)
     } else if keys.iter().any(is_zone) || ZONAL_DRIVERS.contains(&driver) {
         Some(Reach::Zone)

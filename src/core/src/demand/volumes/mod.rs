@@ -26,40 +26,51 @@ pub(crate) struct Volumes {
     pub places: BTreeMap<PodKey, Vec<(String, Vec<NodeSelectorTerm>)>>,
     /// The number of further volumes that nodes can attach.
     pub attachable: Attachable,
-    /// The claims because of which pods must be near others, in words. Pods with required affinity of their own are not among them.
+    /// The claims because of which pods must be near others, in words.
     pub shared: BTreeMap<PodKey, String>,
 }
 
 /// Resolves the volumes of every pending pod, and adds the places where they can be used to its spec. Pods that share the volume of
-/// a claim which is not bound get affinity to each other ([`shared`]).
+/// a claim which is not bound get affinity to each other ([`shared`]), or wait for the first of them.
 pub(crate) fn resolve(snapshot: &mut Cow<'_, Snapshot>) -> Volumes {
     let mut volumes = Volumes::default();
     let found = bind(snapshot, &mut volumes);
     if found.is_empty() {
         return volumes;
     }
-    let changed = snapshot.to_mut();
     let reached = found.iter().flat_map(|(pod, bound)| {
         let reached = bound.iter().filter_map(|volume| volume.reached.as_ref());
         reached.map(move |(claim, reach)| (pod, claim, *reach))
     });
     let sharing = SharedVolumes::of(reached);
+    let later = sharing.later(&in_order(snapshot));
+    let firsts: BTreeSet<&PodKey> = later.values().collect();
+    let changed = snapshot.to_mut();
     for (key, bound) in &found {
+        if let Some(first) = later.get(key) {
+            let claims = sharing.words(key).unwrap_or_default();
+            let message = format!(
+                "shares {claims}, which is not bound yet, with pod {first}, whose node decides where the volume is; this pod is planned \
+                 once it is bound; if that pod gets no node, see `poolwright explain pod {first}`"
+            );
+            volumes.waits.insert(key.clone(), (UnplacedReason::VolumePending, message));
+            continue;
+        }
         let requests = volumes.attachable.requests(bound);
         let mut places = Vec::new();
         for volume in bound {
             places.extend(volume.topology.iter().map(|terms| (volume.words.clone(), terms.clone())));
         }
-        let mut has_affinity = false;
         changed.pods.change(key, |pod| {
             pod.spec.requests.add(&requests);
             pod.spec.volumes.extend(places.iter().map(|(_, terms)| terms.clone()));
             pod.spec.volumes.sort();
             pod.spec.volumes.dedup();
-            has_affinity = !pod.spec.affinity.is_empty();
-            sharing.apply(key, pod);
+            if !firsts.contains(key) {
+                sharing.apply(key, pod);
+            }
         });
-        if let Some(words) = sharing.words(key).filter(|_| !has_affinity) {
+        if let Some(words) = sharing.words(key).filter(|_| !firsts.contains(key)) {
             volumes.shared.insert(key.clone(), words);
         }
         volumes.places.insert(key.clone(), places);

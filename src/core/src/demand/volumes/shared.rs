@@ -33,6 +33,8 @@ struct Near<'p> {
     node: Option<&'p PodKey>,
     /// A pod that stands for those in its zone.
     zone: Option<&'p PodKey>,
+    /// A pod that stands for all with which it shares claims, directly or through others.
+    group: Option<&'p PodKey>,
 }
 
 impl<'p> SharedVolumes<'p> {
@@ -59,8 +61,32 @@ impl<'p> SharedVolumes<'p> {
         for (&pod, near) in &mut near {
             near.node = on_nodes.contains_key(pod).then(|| first_of(&on_nodes, pod));
             near.zone = Some(first_of(&in_zones, pod)).filter(|first| zonal.contains(first));
+            near.group = Some(first_of(&in_zones, pod));
         }
         Self(near)
+    }
+
+    /// Returns the pods that wait until another one has its volumes, each with that one. The kube-scheduler counts only pods that all
+    /// terms of an affinity select, so terms for volumes cannot join a pod's own terms, nor those for other volumes. `in_order` are the
+    /// pods with volumes, in the order in which they get them.
+    pub fn later(&self, in_order: &[&Pod]) -> BTreeMap<PodKey, PodKey> {
+        let mut groups: BTreeMap<&PodKey, Vec<(&Pod, &Near<'p>)>> = BTreeMap::new();
+        for pod in in_order.iter().copied() {
+            let Some(near) = self.0.get(&pod.key) else { continue };
+            if let Some(group) = near.group {
+                groups.entry(group).or_default().push((pod, near));
+            }
+        }
+        let mut later = BTreeMap::new();
+        for pods in groups.into_values() {
+            let Some((first, of_first)) = pods.first().copied() else { continue };
+            let is_apart =
+                |(pod, near): &(&Pod, &Near<'p>)| !pod.spec.affinity.is_empty() || near.node != of_first.node;
+            if pods.iter().any(is_apart) {
+                later.extend(pods[1..].iter().map(|(pod, _)| (pod.key.clone(), first.key.clone())));
+            }
+        }
+        later
     }
 
     /// Returns the claims that a pod shares, in words; `None` if it shares none.

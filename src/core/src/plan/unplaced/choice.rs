@@ -9,7 +9,8 @@ use crate::supply::offerings::PoolOffering;
 impl UnplacedInputs<'_, '_> {
     /// Returns the message if a limit has room for a node that holds the pods, but not for the choice that its pool asks for.
     pub(crate) fn choice_beyond_limits(&self, class: &PodClass<'_>) -> Option<String> {
-        if self.min_values == MinValuesPolicy::BestEffort {
+        let asks = self.supply.pools.iter().any(|supplied| !supplied.pool.min_values.is_empty());
+        if self.min_values == MinValuesPolicy::BestEffort || !asks {
             return None;
         }
         let mut first = None;

@@ -41,7 +41,7 @@ pub(crate) fn refused(
     };
     match *first {
         Refusal::NoLabel(key) if relations.keys[key] == HOSTNAME => format!(
-            "must share a node with other pods ({rule}), but neither their node nor an available offering has room for all of them; free room on that node, {}or {change}",
+            "must share a node with other pods ({rule}), but neither their node nor an available offering has room for all of them, or their priorities, tolerations or parts of GPUs differ; free room on that node, {}or {change}",
             let_a_pool("let a pool buy larger nodes if none of them runs yet, ")
         ),
         Refusal::NoLabel(key) => format!(
