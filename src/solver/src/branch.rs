@@ -28,6 +28,7 @@ impl Branch {
     /// Builds the branch. Returns `None` when no plan that places `demand` satisfies the restriction.
     pub fn new(model: &Model, demand: &[u64], ranges: &Ranges) -> Option<Self> {
         let mut branch = Self { model: model.clone(), sunk: 0, paid: Vec::new() };
+        let mut closed = vec![false; model.bins.len()];
         for (&index, &(least, most)) in ranges {
             let bin = &mut branch.model.bins[index as usize];
             let most = most.min(bin.available);
@@ -50,9 +51,8 @@ impl Branch {
             if bin.available == 0 {
                 bin.holds.clear();
                 bin.penalties.clear();
-                for class in std::mem::take(&mut bin.classes) {
-                    branch.model.classes[class as usize].bins.retain(|home| *home != index);
-                }
+                bin.classes.clear();
+                closed[index as usize] = true;
             }
             if least > 0 {
                 let position = branch.model.bins.len() as u32;
@@ -61,6 +61,12 @@ impl Branch {
                 }
                 branch.model.bins.push(paid);
                 branch.paid.push(index);
+            }
+        }
+        if closed.contains(&true) {
+            // The nodes that are paid already follow the bins of the problem, and are open.
+            for class in &mut branch.model.classes {
+                class.bins.retain(|bin| closed.get(*bin as usize).is_none_or(|closed| !closed));
             }
         }
         // Classes that the plan leaves out need no bin.

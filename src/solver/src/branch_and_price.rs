@@ -185,6 +185,8 @@ const GLIMPSE: f64 = 0.7;
 const FIRST_GLIMPSE: f64 = 0.1;
 /// Up to this gap, one runs in every round: each rounds other values, and the cheapest plan counts.
 const EVERY_GLIMPSE: f64 = 0.05;
+/// This holds for up to this many classes. With more, a dive takes longer than a round, and its time does not count as work.
+const GLIMPSED: usize = 2_000;
 /// A better plan from such a dive is refined with the work so far divided by this, until this many changes in a row gain nothing.
 const REFINING: u64 = 100;
 const REFINING_PATIENCE: u32 = 300;
@@ -418,6 +420,7 @@ impl Run<'_> {
             generation.start_from(certificate, bound);
         }
         let mut next = FIRST_GLIMPSE;
+        let every = if self.model.classes.len() <= GLIMPSED { EVERY_GLIMPSE } else { 0.0 };
         for (gap, rounds, styles) in SCHEDULE {
             let mut left = *rounds;
             loop {
@@ -427,8 +430,7 @@ impl Run<'_> {
                 if self.done() || meter.stopped() {
                     return;
                 }
-                if let Some(relaxed) =
-                    generation.relaxed().filter(|relaxed| relaxed.gap() <= next.max(EVERY_GLIMPSE))
+                if let Some(relaxed) = generation.relaxed().filter(|relaxed| relaxed.gap() <= next.max(every))
                     && self.has(SearchStage::Glimpses)
                 {
                     next = relaxed.gap() * GLIMPSE;

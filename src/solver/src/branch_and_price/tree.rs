@@ -86,6 +86,7 @@ impl Run<'_> {
             // Every cheaper plan is in this leaf, in one whose bound is not lower, or in one that was given up.
             if key.0 <= floor {
                 self.raise(key.0.min(cost), leaf.proof);
+                self.watch(meter);
             }
             if self.done() || meter.stopped() || meter.spent() >= last || key.0 >= cost {
                 return;

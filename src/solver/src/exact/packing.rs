@@ -97,6 +97,9 @@ pub(crate) fn pack(model: &Model, demand: &[u64], nodes: &[(u32, u64)], meter: &
     if all > MOST_NODES || demand.iter().fold(0u64, |sum, count| sum.saturating_add(*count)) > MOST_PODS {
         return Packing::Unknown;
     }
+    // The search over shared or cut GPUs has a limit, and what it cannot decide counts as not fitting. So it proves nothing.
+    let is_exact = model.alternatives.iter().all(|other| other.gpus.is_none())
+        && nodes.iter().all(|(bin, _)| model.bins[*bin as usize].rules.gpus.is_none());
     let mut most = vec![1u64; model.dims];
     for (bin, _) in nodes {
         for (most, room) in most.iter_mut().zip(&model.bins[*bin as usize].capacity) {
@@ -118,8 +121,8 @@ pub(crate) fn pack(model: &Model, demand: &[u64], nodes: &[(u32, u64)], meter: &
     let mut spend = |units: u64| meter.spend(units);
     let mut search = Search { model, nodes, wanted, left: UNITS, meter: &mut spend };
     match search.place(0, first, 0) {
-        None => Packing::Unknown,
-        Some(false) => Packing::Impossible,
+        Some(false) if is_exact => Packing::Impossible,
+        None | Some(false) => Packing::Unknown,
         Some(true) => {
             let mut plan = Plan::default();
             for (bin, content) in search.nodes {
@@ -133,8 +136,9 @@ pub(crate) fn pack(model: &Model, demand: &[u64], nodes: &[(u32, u64)], meter: &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::NeverStop;
+    use crate::problem::{GpuMode, GpuRequest, Gpus};
     use crate::testing::{candidate, class, problem};
+    use crate::{Candidate, NeverStop, PodClass};
 
     fn packed(counts: [u32; 3], nodes: u64) -> (Model, Packing) {
         let sizes = [[6, 1, 0], [5, 1, 0], [3, 1, 0]];
@@ -155,6 +159,21 @@ mod tests {
         // Their sum would fit: 5 x 6 + 1 x 3 = 33.
         assert_eq!(packed([5, 0, 1], 3).1, Packing::Impossible);
         assert_eq!(packed([300, 300, 0], 300).1, Packing::Unknown, "too many nodes to try");
+    }
+
+    #[test]
+    fn shares_of_gpus_that_the_search_cannot_decide_prove_nothing() {
+        let units =
+            [251, 260, 265, 267, 270, 281, 293, 299, 301, 302, 312, 313, 417, 426, 432, 433, 437, 441];
+        let share = |units| PodClass {
+            gpu: Some(GpuRequest::Share { units, memory_mib: 0 }),
+            ..class("class", [1, 1, 0], 1, &[0])
+        };
+        let gpus = Some(Gpus { count: 6, memory_mib: 16, mode: GpuMode::Shared });
+        let node = Candidate { gpus, ..candidate("node", 10_000, [100, 100, 0]) };
+        let model = Model::new(&problem(units.map(share).to_vec(), vec![node]));
+        let packing = pack(&model, &model.demand(), &[(0, 1)], &mut Meter::new(&mut NeverStop, u64::MAX));
+        assert_ne!(packing, Packing::Impossible, "six triples of a thousand units fit");
     }
 
     #[test]
