@@ -42,7 +42,7 @@ fn a_misspelt_node_is_named_if_existing_nodes_are_missing() {
     let args = ["plan", "-f", "fixtures/manifests/two-gpu-pods.yaml", "--existing", "-"];
     let (code, said) = run(&args, node);
     assert_eq!(code, Some(2), "{said}");
-    for part in ["the files have no Node;", "Noode default/n: v1 Noode is not read; did you mean Node?"] {
+    for part in ["the files have no Node;", "Noode (document 1): v1 Noode is not read; did you mean Node?"] {
         assert!(said.contains(part), "{part}: {said}");
     }
 }

@@ -113,8 +113,8 @@ struct Candidate<'a> {
     capacity_type: CapacityType,
     /// The labels that its nodes would have, by zone.
     labels: Vec<BTreeMap<String, String>>,
-    /// Its lowest known price on demand.
-    on_demand: Option<UsdPerHour>,
+    /// Its lowest known price, which is of the other capacity type.
+    other: Option<UsdPerHour>,
 }
 
 impl Candidate<'_> {
@@ -147,10 +147,12 @@ impl Candidate<'_> {
 
     /// Returns whether it might hold this part of the pods for less than this part of the price.
     fn may_cost_less(&self, price: UsdPerHour, (held, of): (usize, usize)) -> bool {
-        let Some(on_demand) = self.on_demand.filter(|_| self.capacity_type == CapacityType::Spot) else {
-            return true;
+        let Some(other) = self.other.map(UsdPerHour::micros) else { return true };
+        let least = match self.capacity_type {
+            CapacityType::Spot => other / LEAST_PART_OF_ON_DEMAND,
+            // Clouds sell spot for less than on demand.
+            CapacityType::OnDemand | CapacityType::Reserved => other,
         };
-        let least = on_demand.micros() / LEAST_PART_OF_ON_DEMAND;
         least.saturating_mul(of as u64) < price.micros().saturating_mul(held as u64)
     }
 }
@@ -172,7 +174,7 @@ fn without_price(catalogue: &Catalogue) -> Vec<Candidate<'_>> {
                 kind: &catalogue.types()[&offering.id.instance_type],
                 capacity_type,
                 labels: Vec::new(),
-                on_demand: None,
+                other: None,
             });
             let mut labels = catalogue.node_labels(offering);
             labels.insert(CAPACITY_TYPE.to_owned(), capacity_type.as_str().to_owned());
@@ -180,9 +182,9 @@ fn without_price(catalogue: &Catalogue) -> Vec<Candidate<'_>> {
                 candidate.labels.push(labels);
             }
             if let Some(price) =
-                offering.price.known().filter(|_| offering.id.capacity_type == CapacityType::OnDemand)
+                offering.price.known().filter(|_| offering.id.capacity_type != CapacityType::Reserved)
             {
-                candidate.on_demand = Some(candidate.on_demand.map_or(price, |least| least.min(price)));
+                candidate.other = Some(candidate.other.map_or(price, |least| least.min(price)));
             }
         }
         candidates.extend(unpriced.into_values());

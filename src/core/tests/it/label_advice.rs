@@ -182,6 +182,7 @@ fn all_requests_that_no_offering_fits_together_are_named() {
     let plan = planned(&with(cluster(kinds, [pool("gpu")]), [pod("p", requests(100, 2048, 16))]));
     assert_eq!(
         plan.unplaced[0].message,
-        "no offering of pool `gpu` fits all of 100 cpu, 2Ti memory, 16 x nvidia.com/gpu; the nearest is eight, which has 8 nvidia.com/gpu of 16"
+        "needs 100 cpu in one node; the largest offering of pool `gpu` for it, sixteen, has 96, and less than 2Ti memory; no instance \
+         type in the catalogue with the devices that it asks for has more than 96, so ask for less"
     );
 }

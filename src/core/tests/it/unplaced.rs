@@ -159,7 +159,7 @@ fn the_daemonsets_that_take_the_room_are_named() {
     assert!(one.contains("has 42, because DaemonSet default/big takes 6;"), "{one}");
     let none = message(vec![agent("big", 6)], 60);
     assert!(
-        none.contains("has 42; ") && !none.contains("DaemonSet "),
+        none.contains("has 42 beside DaemonSets; ") && !none.contains("DaemonSet default/"),
         "it would not fit without them: {none}"
     );
 }

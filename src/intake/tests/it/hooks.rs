@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::json_kit::{ending, names, object, read, stored};
 
 fn hook(name: &str, annotation: &str, events: &str) -> Value {
-    let mut job = object("batch/v1", "Job", name, ending());
+    let mut job = object("batch/v1", "Job", name, json!({"template": ending()}));
     job["metadata"]["annotations"] = json!({annotation: events});
     job
 }

@@ -82,11 +82,14 @@ fn a_bound_claim_leads_its_pod_to_the_zone_of_its_volume_also_by_the_label_of_a_
 
 /// Plays two pods with one claim of this access mode. Each fills a node.
 fn sharing(mode: &str, length: Option<Duration>) -> History {
+    sharing_of(kit::gpu_pod(1), mode, length)
+}
+
+fn sharing_of(mut spec: Value, mode: &str, length: Option<Duration>) -> History {
     let mut claim = claim();
     claim["spec"]["accessModes"] = json!([mode]);
     let mut volume = of_claim();
     volume["name"] = json!("data");
-    let mut spec = kit::gpu_pod(1);
     spec["volumes"] = json!([volume]);
     let job = |name: &str| JobPlan {
         length,
@@ -117,7 +120,10 @@ fn a_pod_starts_when_no_pod_of_another_node_uses_its_volume_for_one_node() {
 
 #[test]
 fn a_pod_that_waits_for_a_claim_for_one_pod_hears_why_from_the_scheduler() {
-    let history = sharing("ReadWriteOncePod", None);
+    // The node of the first has room for both.
+    let mut spec = kit::gpu_pod(1);
+    spec["containers"][0]["resources"] = json!({"requests": {"cpu": "1", "memory": "1Gi"}});
+    let history = sharing_of(spec, "ReadWriteOncePod", None);
     let [told] = &history.waiting[..] else { panic!("{:?}", history.waiting) };
     assert_eq!((told.reason.as_deref(), told.count), (Some("Unschedulable"), 1));
     assert!(told.example.contains("ReadWriteOncePod access mode already in-use"), "{}", told.example);

@@ -37,14 +37,18 @@ impl<'a> PlanContext<'a> {
         stop: &mut dyn StopSignal,
     ) -> Attempt {
         let mut tries = 0;
-        // The last plan with larger nodes that was better, with its demand and the pods that it holds back.
+        // The last plan with larger nodes that was better, with its demand and the pods that it holds back. It counts if a later one
+        // cannot be made, but not if that is worse: then pods that are held back would change it.
         let mut accepted = None;
         loop {
             let (demand, before) = (self.demand.clone(), held.clone());
             let first = self.weigh_and_hold(ceilings, inputs, held, stop);
             let crowds = self.crowds(ceilings, (&demand, &before), held, inputs.0, &first.plan);
-            if crowds.is_empty() || stop.should_stop() {
+            if stop.should_stop() || !first.plan.refused.is_empty() {
                 return self.unless_worse(first, accepted, held);
+            }
+            if crowds.is_empty() {
+                return first;
             }
             let after = (mem::replace(&mut self.demand, demand), mem::replace(held, before.clone()));
             self.renew_horizons();
@@ -56,14 +60,14 @@ impl<'a> PlanContext<'a> {
             if !is_better {
                 (self.demand, *held) = after;
                 self.renew_horizons();
-                return self.unless_worse(first, accepted, held);
+                return first;
             }
             tries += 1;
             let holds_none = held.len() == before.len();
             if holds_none || tries == TRIES {
                 let serves_all = holds_none && second.plan.unplaced.len() == self.demand.unplaced.len();
                 lower_bound(&mut second.plan, Some(&first.plan).filter(|_| serves_all));
-                return self.unless_worse(second, accepted, held);
+                return second;
             }
             accepted = Some((second, self.demand.clone(), held.clone()));
         }

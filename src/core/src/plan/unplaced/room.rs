@@ -56,11 +56,18 @@ pub(crate) fn room_miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, a
                 "needs {amount} {resource}{origin}, which no offering of {named} has for it; {remedy}"
             );
         }
+        let room_there = &supply.capacities[offer.capacity];
+        let also: Vec<String> = requests
+            .iter()
+            .filter(|(name, wanted)| *name != resource && *wanted > room_there.get(name.as_str()))
+            .map(|(name, wanted)| format!(", and less than {}", format::named(name, wanted)))
+            .collect();
         let beside = if taken.is_empty() { beside(inputs, at, offer, resource) } else { "" };
         return format!(
-            "needs {amount} {resource}{origin} in one node; the largest offering of {named} for it, {}, has {}{beside}{taken}; {remedy}",
+            "needs {amount} {resource}{origin} in one node; the largest offering of {named} for it, {}, has {}{beside}{taken}{}; {remedy}",
             supply.offering(at, offer.offering).id.instance_type,
             format::quantity(resource, room),
+            also.concat(),
         );
     }
     // Each resource alone fits some offering. The message names the offering with the fewest missing resources.
