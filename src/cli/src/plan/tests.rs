@@ -88,7 +88,7 @@ fn a_plan_that_was_chosen_by_its_cost_over_time_shows_it_beside_the_cost_of_the_
         names: input.names,
         counts_risk: options.spot_risk.is_some(),
     };
-    let document = document(plan, asked, Times::default()).expect("a plan that holds");
+    let mut document = document(plan, asked, Times::default()).expect("a plan that holds");
     let mut table = Vec::new();
     print::plan(&document, OutputFormat::Table, &mut table).expect("it is printed");
     let table = String::from_utf8(table).expect("text");
@@ -105,4 +105,12 @@ fn a_plan_that_was_chosen_by_its_cost_over_time_shows_it_beside_the_cost_of_the_
     let json = serde_json::to_value(&document).expect("JSON");
     assert_eq!(json["overTime"], serde_json::json!({"usd": 12.34, "lowerBoundUsd": 12.0}));
     assert_eq!(json.get("lowerBoundUsdPerHour"), None);
+    document.over_time.as_mut().expect("the costs").lower_bound_usd = Usd::default();
+    let mut table = Vec::new();
+    print::plan(&document, OutputFormat::Table, &mut table).expect("it is printed");
+    let table = String::from_utf8(table).expect("text");
+    assert!(
+        table.contains("\nLower bound       none is known, so another plan could cost less\n"),
+        "{table}"
+    );
 }

@@ -7,6 +7,14 @@ use poolwright_report::plan::{Against, Document, RuleCost, Under, Verdict, WhyCh
 use super::solved::proof;
 use super::table::{percent, pods};
 
+/// Returns a lower bound, in words, and what it proves.
+pub fn bound(plan: &Document, words: &str, is_zero: bool) -> String {
+    if is_zero && matches!(plan.verdict(), Verdict::Within(_)) {
+        return "none is known, so another plan could cost less".to_owned();
+    }
+    format!("{words}, {}", verdict(plan))
+}
+
 /// Returns what the lower bound proves.
 pub fn verdict(plan: &Document) -> String {
     match plan.verdict() {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, Row, Table, presets};
-use poolwright_catalog::UsdPerHour;
+use poolwright_catalog::{Usd, UsdPerHour};
 use poolwright_report::money::{decimals_that_add_up, rounded};
 use poolwright_report::plan::{Document, LeftOut, NewNode, Purchase};
 use poolwright_terms::CapacityType;
@@ -230,7 +230,8 @@ fn figures(plan: &Document, layout: TableLayout) -> String {
     if let Some(over_time) = &plan.over_time {
         let what = "new nodes until they are empty, old ones while they are kept longer for these pods";
         add("Cost over time", format!("{:#} expected: {what}", over_time.usd));
-        add("Lower bound", format!("{:#}, {}", over_time.lower_bound_usd, compared::verdict(plan)));
+        let bound = over_time.lower_bound_usd;
+        add("Lower bound", compared::bound(plan, &format!("{bound:#}"), bound == Usd::default()));
     }
     if !plan.nodes.is_empty() {
         let loses = plan.nodes.iter().any(|node| node.capacity_type == CapacityType::Spot);
@@ -238,7 +239,7 @@ fn figures(plan: &Document, layout: TableLayout) -> String {
             add("Interruptions", format!("{risk:#} expected loss, in addition to the cost"));
         }
         if let Some(bound) = plan.lower_bound_usd_per_hour {
-            add("Lower bound", format!("{bound:#}, {}", compared::verdict(plan)));
+            add("Lower bound", compared::bound(plan, &format!("{bound:#}"), bound == UsdPerHour::ZERO));
         }
         for (name, text) in compared::rules(plan).into_iter().chain(compared::baselines(plan)) {
             add(name, text);
