@@ -355,6 +355,7 @@ fn without_place(
         // If the pod's earlier place had no capacity, that is the reason. The rule only explains why the pod cannot go elsewhere.
         let had = lessons.bans.get(*pod).and_then(|pins| pins.values().next());
         let (reason, by) = match had {
+            Some(had) if rule.is_empty() => (UnplacedReason::LimitReached, had.clone()),
             Some(had) => {
                 (UnplacedReason::LimitReached, had.clone().with(&format!("; in other places it {rule}")))
             }

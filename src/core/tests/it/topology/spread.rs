@@ -1,6 +1,7 @@
 //! Tests of topology spread over zones, and over nodes once nothing more can be bought.
 
 use poolwright_core::plan::Target;
+use poolwright_core::{Pool, PoolLimits};
 
 use super::*;
 
@@ -292,4 +293,17 @@ fn a_zone_where_a_limit_lets_nothing_be_bought_holds_no_pod_back() {
     let plan = planned(&snapshot);
     assert_eq!(plan.unplaced, []);
     assert_eq!(on_each_node(&plan), [2, 1], "zone c has no node, so it is no domain");
+}
+
+#[test]
+fn a_spread_pod_for_which_a_limit_leaves_no_node_in_any_zone_is_left_out_and_the_others_get_nodes() {
+    let limits = PoolLimits { usd_per_hour: Some(usd("0.25")), ..PoolLimits::default() };
+    let large = |name| Pod { spec: pod(name, requests(2, 1, 0)).spec, ..app(name, "web") };
+    let pods = ["p", "q", "r"].map(|name| spreading(large(name), 1));
+    let plan = planned(&with(cluster(three_zones(), [Pool { limits, ..pool("cpu") }]), pods));
+    assert_eq!(plan.claims.len(), 2);
+    assert_eq!(plan.unplaced.len(), 1);
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::LimitReached);
+    let said = &plan.unplaced[0].message;
+    assert!(said.contains("usdPerHour = 0.25") && !said.contains("in other places it no"), "{said}");
 }

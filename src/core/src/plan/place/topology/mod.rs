@@ -357,7 +357,9 @@ impl<'s, 'a> Assignment<'s, 'a> {
         let kind: &'s PodRelations = &relations.kinds[relations.of(&pod.key)];
         let mut cells = self.cells(pod, kind);
         if cells.is_empty() {
-            return ChosenPlace::NoSupply;
+            // Without a pin, the pod would get a node whose place nobody knows, where its place before has no capacity.
+            let is_banned = self.inputs.lessons.bans.contains_key(&pod.key);
+            return if is_banned { ChosenPlace::Refused } else { ChosenPlace::NoSupply };
         }
         let keys = kind.keys.as_slice();
         // The first pod of a group that must share a node may begin on a new node, whose name is unknown.
@@ -551,11 +553,14 @@ impl<'s, 'a> Assignment<'s, 'a> {
         kind.keys.iter().map(of).collect()
     }
 
-    /// Returns the reason why no place is possible.
+    /// Says which rule keeps a pod from every place that could hold it; empty if earlier attempts could buy nothing in any.
     fn why(&mut self, pod: &'a Pod) -> String {
         let relations = self.inputs.relations;
         let kind: &'s PodRelations = &relations.kinds[relations.of(&pod.key)];
         let cells = self.cells(pod, kind);
+        if cells.is_empty() {
+            return String::new();
+        }
         let layout = &self.layouts[kind.keys.as_slice()];
         let refusals: Vec<(&Place, Refusal)> = cells
             .iter()
