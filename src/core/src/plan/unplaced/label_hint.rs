@@ -43,7 +43,7 @@ pub(super) fn near_value<'w, 'k>(
     known: &'k BTreeSet<String>,
 ) -> Option<(&'w str, &'k str)> {
     let Operator::In(values) = &wanted.operator else { return None };
-    values.iter().find_map(|value| {
+    values.iter().filter(|value| !known.contains(*value)).find_map(|value| {
         let near = known.iter().find(|known| is_near(value, known))?;
         Some((value.as_str(), near.as_str()))
     })
@@ -136,6 +136,13 @@ mod tests {
         for (one, other) in [("H100", "h100"), ("on_demand", "on-demand"), ("P5.48xlarge", "p5.48xlarge")] {
             assert!(is_near(one, other), "{one} {other}");
         }
+        let wanted = |value: &str| Requirement {
+            key: labels::GPU_MODEL.to_owned(),
+            operator: Operator::In([value.to_owned()].into()),
+        };
+        let known = ["h100".to_owned()].into();
+        assert_eq!(near_value(&wanted("H100"), &known), Some(("H100", "h100")));
+        assert_eq!(near_value(&wanted("h100"), &known), None, "nobody means another value than he wrote");
         for (one, other) in [("h100", "h200"), ("a100", "a100-80gb"), ("", ""), ("-", "")] {
             assert!(!is_near(one, other), "{one} {other}");
         }
