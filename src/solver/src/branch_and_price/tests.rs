@@ -207,7 +207,9 @@ proptest! {
         let mut signal = NeverStop;
         let mut meter = Meter::new(&mut signal, 1_000_000);
         let run = searched((&problem, &model), &options, &mut meter);
-        let (_, least) = exact::solve(&model, &run.demand, &mut meter).expect("a small problem");
+        let mut signal = NeverStop;
+        let mut whole = Meter::new(&mut signal, u64::MAX);
+        let (_, least) = exact::solve(&model, &run.demand, &mut whole).expect("a small problem");
         prop_assert!(run.bound <= least && least <= run.best.cost(&model));
     }
 }

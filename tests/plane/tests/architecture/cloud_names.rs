@@ -8,7 +8,7 @@ const WORDS: [&str; 6] = ["aws", "ec2", "kwok", "gcp", "gce", "azure"];
 
 /// Kubernetes' own names that contain the name of a cloud: in-tree volumes, and the CSI drivers that replace them.
 /// Source: <https://kubernetes.io/docs/concepts/storage/volumes/>.
-const WORDS_OF_KUBERNETES: [&str; 12] = [
+const WORDS_OF_KUBERNETES: [&str; 14] = [
     "awsElasticBlockStore",
     "aws_elastic_block_store",
     "ebs.csi.aws.com",
@@ -17,7 +17,9 @@ const WORDS_OF_KUBERNETES: [&str; 12] = [
     "azureFile",
     "azure_file",
     "disk.csi.azure.com",
+    "efs.csi.aws.com",
     "file.csi.azure.com",
+    "fsx.csi.aws.com",
     "gcePersistentDisk",
     "gce_persistent_disk",
     "pd.csi.storage.gke.io",

@@ -52,7 +52,10 @@ const ARROWS: [(&str, &[&str]); 16] = [
 ];
 
 /// Dependencies that only tests may have, in addition to those above.
-const ARROWS_OF_TESTS: [(&str, &[&str]); 3] = [
+const ARROWS_OF_TESTS: [(&str, &[&str]); 5] = [
+    // Nothing but the choice of an LP solver, which binaries make otherwise.
+    ("poolwright-intake", &["solver"]),
+    ("poolwright-sim", &["solver"]),
     // Tests compare the template of the event rules with what the provider reads.
     ("poolwright-cli", &["provider-aws-model"]),
     // Tests compare the definitions of node classes with `crds/`, and their rules with a table of cases.
