@@ -26,8 +26,10 @@ endif
 # Arguments of cargo test: the tests that start a control plane.
 E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(filter-out $(NEWEST_ONLY),$(wildcard tests/plane/tests/*.rs)))) --test node_lifecycle --test scale_up
 
-# What the demo needs, and nothing else: no cloud but KWOK, and the LP solver that compiles in seconds.
-DEMO := -p poolwright-cli -p poolwright-plane --no-default-features --features poolwright-cli/kwok,poolwright-cli/microlp
+# What the demo needs, and nothing else: no cloud but KWOK.
+DEMO := -p poolwright-cli -p poolwright-plane --no-default-features --features poolwright-cli/kwok,poolwright-cli/highs
+# A copy, because the path of the file stays in the build, which other checkouts share.
+DEMO_HIGHS := $(POOLWRIGHT_CACHE)/tools/demo.cmake
 
 .PHONY: help demo demo-build demo-tree demo-cluster test soak build lint unit control-plane e2e kills differential bench bench-ablation bench-mix bench-scale bench-nodes bench-aws bench-bursts bench-week realise crds clean
 
@@ -43,7 +45,9 @@ demo-cluster: control-plane demo-build ## do the same on a real control plane, i
 
 demo-build:
 	@echo "Building Poolwright for the demo (the first build takes some minutes on two cores, later ones seconds)"
-	@$(WITH_TOOLS) cargo build --locked --profile demo $(DEMO) --bin poolwright --bin poolwright-demo
+	@mkdir -p "$(POOLWRIGHT_CACHE)/tools" && cp -p tests/demo.cmake "$(DEMO_HIGHS)"
+	@CMAKE_TOOLCHAIN_FILE="$(DEMO_HIGHS)" $(WITH_TOOLS) \
+		cargo build --locked --profile demo $(DEMO) --bin poolwright --bin poolwright-demo
 
 # Prints the crates that the demo compiles, for tests/run.py.
 demo-tree:
