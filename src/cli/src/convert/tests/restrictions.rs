@@ -13,6 +13,17 @@ fn one(key: &str, operator: &str, values: &[&str]) -> Value {
     json!([{"key": key, "operator": operator, "values": values}])
 }
 
+/// Checks that a restriction becomes a list of types with one of these, and without the other.
+fn lists_types((key, operator, value): (&str, &str, &str), listed: &str, others: &str) {
+    let converted = requiring(&one(key, operator, &[value]));
+    let [made] = only(&converted).spec.template.spec.requirements.as_slice() else {
+        panic!("{:?}", only(&converted))
+    };
+    assert_eq!((made.key.as_str(), made.operator), ("node.kubernetes.io/instance-type", Operator::In));
+    let has = |name: &str| made.values.iter().any(|one| one == name);
+    assert!(has(listed) && !has(others), "{key} {operator} {value}: {:?}", made.values);
+}
+
 #[test]
 fn a_fact_that_the_built_in_catalogue_knows_becomes_a_list_of_types() {
     for (key, operator, value, listed, others) in [
@@ -20,13 +31,7 @@ fn a_fact_that_the_built_in_catalogue_knows_becomes_a_list_of_types() {
         (MEMORY, "In", "65536", "g5.4xlarge", "g5.xlarge"),
         ("karpenter.k8s.aws/instance-local-nvme", "Gt", "3000", "g5.48xlarge", "g5.xlarge"),
     ] {
-        let converted = requiring(&one(key, operator, &[value]));
-        let [made] = only(&converted).spec.template.spec.requirements.as_slice() else {
-            panic!("{:?}", only(&converted))
-        };
-        assert_eq!((made.key.as_str(), made.operator), ("node.kubernetes.io/instance-type", Operator::In));
-        let has = |name: &str| made.values.iter().any(|one| one == name);
-        assert!(has(listed) && !has(others), "{key} {operator} {value}: {:?}", made.values);
+        lists_types((key, operator, value), listed, others);
     }
     let most = requiring(&one(MEMORY, "Gt", &["8192"]));
     let made = &only(&most).spec.template.spec.requirements[0];
@@ -85,13 +90,7 @@ fn a_bandwidth_becomes_a_list_of_types_unless_too_many_meet_it_and_too_many_do_n
         (network, "Lt", "2501", "g5.xlarge", "p4d.24xlarge"),
         (ebs, "Gt", "19000", "p5.48xlarge", "p4d.24xlarge"),
     ] {
-        let converted = requiring(&one(key, operator, &[value]));
-        let [made] = only(&converted).spec.template.spec.requirements.as_slice() else {
-            panic!("{:?}", only(&converted))
-        };
-        assert_eq!((made.key.as_str(), made.operator), ("node.kubernetes.io/instance-type", Operator::In));
-        let has = |name: &str| made.values.iter().any(|one| one == name);
-        assert!(has(listed) && !has(others), "{key} {operator} {value}: {:?}", made.values);
+        lists_types((key, operator, value), listed, others);
     }
     let half = problem(&requiring(&one(network, "Gt", &["12500"])));
     assert!(half.contains("cannot list the") && half.contains("`poolwright.dev/instance-family`"), "{half}");
