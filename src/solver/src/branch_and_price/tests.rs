@@ -125,7 +125,8 @@ proptest! {
         let mut signal = NeverStop;
         let mut meter = Meter::new(&mut signal, 1_000_000);
         let run = searched((&problem, &model), &options, &mut meter);
-        let (exact, least) = exact::solve(&model, &run.demand, &mut meter).expect("a small problem");
+        let mut enough = Meter::new(&mut signal, u64::MAX);
+        let (exact, least) = exact::solve(&model, &run.demand, &mut enough).expect("a small problem");
         let cost = run.best.cost(&model);
         prop_assert!(least <= cost, "found {cost}, which is less than the least {least}");
         // Where scarcity binds, `least` ignores it and is only a bound.
