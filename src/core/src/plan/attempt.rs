@@ -108,7 +108,7 @@ impl PlanContext<'_> {
             message: by.sentence(&packed.limits, supply),
         }));
         let limit_of = |(_, gang): &(&Pod, ObjectKey)| lessons.gangs_left_out.get(gang)?.limit_reached();
-        let limits_of_gangs: BTreeSet<u32> = of_gangs.iter().filter_map(limit_of).collect();
+        let mut limits_told: BTreeSet<u32> = of_gangs.iter().filter_map(limit_of).collect();
         unplaced.extend(of_gangs.into_iter().filter_map(|(pod, gang)| {
             let message = lessons.gangs_left_out.get(&gang)?.message(&packed.limits, supply);
             Some(UnplacedPod { pod: pod.key.clone(), reason: UnplacedReason::GangIncomplete, message })
@@ -130,7 +130,8 @@ impl PlanContext<'_> {
         } else {
             Vec::new()
         };
-        let limits_reached = packed.limits_reached(&limits_of_gangs, supply);
+        limits_told.extend(&left.limits);
+        let limits_reached = packed.limits_reached(&limits_told, supply);
         Attempt {
             plan,
             left,
@@ -331,18 +332,18 @@ impl Packed<'_> {
         }
     }
 
-    /// Returns the reached limits by pool, with those that leave gangs out. Limits on all pools together are left out, because they
+    /// Returns the reached limits by pool, with those that pods are told of. Limits on all pools together are left out, because they
     /// are no condition of a single pool.
     fn limits_reached(
         &self,
-        of_gangs: &BTreeSet<u32>,
+        told: &BTreeSet<u32>,
         supply: &offerings::Supply<'_>,
     ) -> Vec<(PoolName, String)> {
         let of_pool = |limit: &u32| {
             let pool = self.limits.all[*limit as usize].pool?;
             Some((supply.pools[pool].pool.name.clone(), self.limits.sentence(*limit, supply, 0)))
         };
-        self.outcome.limits_reached.iter().chain(of_gangs).filter_map(of_pool).collect()
+        self.outcome.limits_reached.iter().chain(told).filter_map(of_pool).collect()
     }
 }
 

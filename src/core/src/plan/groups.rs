@@ -8,9 +8,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use poolwright_catalog::RankedOffering;
+
 use crate::demand::{GroupState, group_state, is_there};
 use crate::model::plan::{Plan, UnplacedPod, UnplacedReason};
-use crate::model::{ObjectKey, Pod, PodKey, Snapshot};
+use crate::model::{ObjectKey, Pod, PodKey, PoolName, Snapshot};
 use crate::plan::left_by::LeftBy;
 use crate::plan::pending::{Demand, PendingPod, Settled};
 use crate::supply::limits::Limits;
@@ -23,13 +25,27 @@ pub(crate) struct IncompleteGang {
     words: String,
     /// One of its pods without a place, and the reason.
     left: Option<(PodKey, LeftBy)>,
+    /// The new nodes that its pods had, each with its pool.
+    nodes: Vec<(PoolName, RankedOffering)>,
+    /// The amount of the limit in `left` that its other pods take, each on the smallest node that fits it. `None` without such a limit,
+    /// or if it is not the only reason.
+    lacking: Option<u64>,
 }
 
 impl IncompleteGang {
     /// Returns the message for its pods, with what the limits count now that nothing is bought for them.
     pub fn message(&self, limits: &Limits, supply: &Supply<'_>) -> String {
-        let why = self.left.as_ref().map(|(pod, by)| format!("; pod {pod}: {}", by.sentence(limits, supply)));
-        format!("{}{}", self.words, why.unwrap_or_default())
+        let Some((pod, by)) = &self.left else { return self.words.clone() };
+        let of_limit = by.reached().filter(|limit| !limits.is_stock(*limit)).zip(self.lacking);
+        let why = match of_limit {
+            // One more node is not enough for a gang.
+            Some((limit, lacking)) => {
+                let takes = limits.taken_by(limit, supply, &self.nodes).saturating_add(lacking);
+                by.sentence_of_gang(limits, supply, takes)
+            }
+            None => by.sentence(limits, supply),
+        };
+        format!("{}; pod {pod}: {why}", self.words)
     }
 
     /// Returns the limit that leaves the gang out, if one does.
@@ -161,11 +177,22 @@ impl<'a> Groups<'a> {
                 (of.pod.clone(), by.unwrap_or_else(|| LeftBy::other(of.message.clone())))
             };
             let room = state.bound + have;
+            let verb = if room == 1 { "has" } else { "have" };
             let words = format!(
-                "{least} pods of its {} start together, but only {room} of them have room, so Poolwright buys nothing for any",
+                "{least} pods of its {} start together, but only {room} of them {verb} room, so Poolwright buys nothing for any",
                 state.name(key)
             );
-            found.push((key, state, IncompleteGang { words, left: other.map(reason) }));
+            let reason = other.map(reason);
+            let limit = reason.as_ref().and_then(|(_, by)| by.reached());
+            let lacking = limit.and_then(|limit| {
+                let of_gang = left.iter().filter(|(pod, _)| belongs(snapshot, pod, key));
+                let mut each: Vec<u64> = of_gang.filter_map(|(_, by)| by.least_of(limit)).collect();
+                each.sort_unstable();
+                let each = each.get(..least - room)?;
+                Some(each.iter().copied().fold(0, u64::saturating_add))
+            });
+            let nodes = nodes_of(snapshot, plan, key);
+            found.push((key, state, IncompleteGang { words, left: reason, nodes, lacking }));
         }
         found.sort_by_key(|(key, state, _)| (state.priority, Reverse(state.created), Reverse(*key)));
         found.into_iter().map(|(key, _, gang)| (key.clone(), gang)).collect()
@@ -183,6 +210,24 @@ impl<'a> Groups<'a> {
             (key.clone(), state.least().map_or(0, |least| least.saturating_sub(room)))
         };
         self.by_key.iter().map(missing).collect()
+    }
+
+    /// Returns how many pods of each gang a plan places beyond its minimum. Without a plan, all pods that wait count as placed.
+    pub fn beyond_minimum(
+        &self,
+        snapshot: &Snapshot,
+        pending: &[PendingPod<'_>],
+        plan: Option<&Plan>,
+    ) -> BTreeMap<ObjectKey, usize> {
+        let placed = match plan {
+            Some(plan) => placed(snapshot, plan),
+            None => by_group(pending.iter().map(|want| want.pod)),
+        };
+        let beyond = |(key, state): (&ObjectKey, &GroupState<'_>)| {
+            let room = state.bound + placed.get(key).copied().unwrap_or_default();
+            Some((key.clone(), room.saturating_sub(state.least()?)))
+        };
+        self.by_key.iter().filter_map(beyond).collect()
     }
 
     /// Removes the pods of these gangs from the demand, and returns them with their gang.
@@ -228,17 +273,30 @@ pub(crate) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
     problems
 }
 
+/// Returns the new nodes of a plan that have pods of a gang, each with its pool.
+fn nodes_of(snapshot: &Snapshot, plan: &Plan, gang: &ObjectKey) -> Vec<(PoolName, RankedOffering)> {
+    let of_gang = |pod: &PodKey| {
+        let pod = snapshot.pods.get(pod);
+        pod.and_then(|pod| pod.group_key()).as_ref() == Some(gang)
+    };
+    let claims = plan.claims.iter().filter(|claim| claim.planned_pods.iter().any(of_gang));
+    claims.map(|claim| (claim.pool.clone(), claim.offerings[0].clone())).collect()
+}
+
 /// Returns the number of pods of each PodGroup that a plan places, counting existing pods and their successors.
 fn placed(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<ObjectKey, usize> {
     let on_rooms = plan.placements.iter().map(|placement| &placement.pod);
     let on_new = plan.claims.iter().flat_map(|claim| &claim.planned_pods);
-    let mut placed: BTreeMap<ObjectKey, usize> = BTreeMap::new();
-    for pod in on_rooms.chain(on_new).filter_map(|key| snapshot.pods.get(key)) {
-        if let Some(group) = pod.group_key().filter(|_| is_there(pod)) {
-            *placed.entry(group).or_default() += 1;
-        }
+    by_group(on_rooms.chain(on_new).filter_map(|key| Some(snapshot.pods.get(key)?.as_ref())))
+}
+
+/// Counts existing pods and their successors by PodGroup.
+fn by_group<'p>(pods: impl Iterator<Item = &'p Pod>) -> BTreeMap<ObjectKey, usize> {
+    let mut count: BTreeMap<ObjectKey, usize> = BTreeMap::new();
+    for group in pods.filter(|pod| is_there(pod)).filter_map(Pod::group_key) {
+        *count.entry(group).or_default() += 1;
     }
-    placed
+    count
 }
 
 fn group_of(want: &PendingPod<'_>) -> Option<ObjectKey> {

@@ -27,6 +27,17 @@ impl LeftBy {
         self.limit.map(|(limit, _)| limit)
     }
 
+    /// Returns the least that a node which fits the pod uses of a limit, if that limit left the pod out.
+    pub fn least_of(&self, limit: u32) -> Option<u64> {
+        self.limit.filter(|(of, least)| *of == limit && *least > 0).map(|(_, least)| least)
+    }
+
+    /// Returns the sentence for a gang that would take this amount of the limit at once.
+    pub fn sentence_of_gang(&self, limits: &Limits, supply: &Supply<'_>, takes: u64) -> String {
+        let of_limit = self.limit.map(|(limit, _)| limits.sentence_of_gang(limit, supply, takes));
+        format!("{}{}", of_limit.unwrap_or_default(), self.words)
+    }
+
     /// Returns the sentence, with what the limits count now.
     pub fn sentence(&self, limits: &Limits, supply: &Supply<'_>) -> String {
         let of_limit = self.limit.map(|(limit, least)| limits.sentence(limit, supply, least));

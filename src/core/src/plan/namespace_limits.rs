@@ -7,11 +7,11 @@
 //! The limits are on buying. Pods keep places of earlier plans, and the scheduler may bind held pods wherever there is room.
 
 mod fewer_nodes;
+mod units;
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use poolwright_catalog::{OfferingId, RankedOffering, ResourceList, UsdPerHour};
 use poolwright_solver::{FirstHalf, StopSignal};
 use poolwright_terms::CapacityType;
@@ -21,6 +21,7 @@ use crate::model::plan::{Plan, UnplacedPod, UnplacedReason};
 use crate::model::{CeilingOrigin, NamespaceCeiling, NamespaceLimit, ObjectKey, Pod, PodKey, PodSpec};
 use crate::plan::attempt::Attempt;
 use crate::plan::context::PlanContext;
+use crate::plan::namespace_limits::units::{Place, Unit};
 use crate::plan::pack::horizon::Horizons;
 use crate::plan::pending::PendingPod;
 use crate::rules::format;
@@ -40,31 +41,14 @@ type Held = BTreeMap<PodKey, Excess>;
 /// The limits of each namespace with pods to plan for.
 type Ceilings<'a> = BTreeMap<&'a str, Vec<NamespaceCeiling>>;
 
-/// The place of a pod on a new node: the index of the node.
-type Place<'p> = dyn Fn(&PendingPod<'_>) -> Option<usize> + 'p;
-
-/// The order in which the pods of a namespace get what its limits allow: successors of running pods, then others by priority, pods
-/// that exist, and older pods.
-type Rank<'a> = (bool, Reverse<i32>, bool, Timestamp, &'a PodKey);
-
 /// The limit that a pod exceeds.
 #[derive(Clone, Copy, Debug)]
 struct Excess {
     ceiling: NamespaceCeiling,
-    /// The amount that the pod or its gang would add; `None` if a price is unknown.
+    /// The amount that the pod or the minimum of its gang would add; `None` if a price is unknown.
     asked: Option<u64>,
     /// Whether its whole gang is held back.
     of_gang: bool,
-}
-
-/// Pods that are held back together: one pod, or the pods of a gang.
-struct Unit<'a> {
-    rank: Rank<'a>,
-    is_gang: bool,
-    /// The pods, without those that have the place of an earlier plan.
-    pods: Vec<&'a Pod>,
-    /// The pods on new nodes, each with the index of its node.
-    on_new: Vec<(usize, &'a Pod)>,
 }
 
 /// What namespaces use of nodes that stand or are on their way, and the nodes that a plan buys.
@@ -201,9 +185,14 @@ impl<'a> PlanContext<'a> {
         let new = vec![SharedNode::new([&node], None::<&Pod>, true)];
         let accounts = Accounts { new, ..self.accounts(successors, None) };
         let place = |want: &PendingPod<'_>| want.planned_at.is_none().then_some(0_usize);
-        self.beyond(ceilings, &place, |namespace, ceilings, units| {
+        self.beyond(ceilings, (&place, None), |namespace, ceilings, units| {
             let alone = |unit| excesses(namespace, ceilings, &accounts, std::slice::from_ref(unit));
-            units.iter().flat_map(alone).collect()
+            let mut found = units.iter().flat_map(alone).collect::<Vec<_>>();
+            let mut held = BTreeMap::new();
+            for (unit, found) in units.iter().zip(&mut found) {
+                follow_minimum(unit, found, &mut held);
+            }
+            found
         })
     }
 
@@ -221,7 +210,7 @@ impl<'a> PlanContext<'a> {
         let on_new: BTreeMap<&PodKey, usize> = on_new.collect();
         let accounts = self.accounts(successors, Some(plan));
         let place = |want: &PendingPod<'_>| on_new.get(&want.pod.key).copied();
-        self.beyond(ceilings, &place, |namespace, ceilings, units| {
+        self.beyond(ceilings, (&place, Some(plan)), |namespace, ceilings, units| {
             let mut found = excesses(namespace, ceilings, &accounts, units);
             let first = found.iter().flatten().next().copied();
             if gives_up && first.is_some() {
@@ -235,12 +224,12 @@ impl<'a> PlanContext<'a> {
     fn beyond(
         &self,
         ceilings: &Ceilings<'_>,
-        place: &Place<'_>,
+        (place, plan): (&Place<'_>, Option<&Plan>),
         judge: impl Fn(&str, &[NamespaceCeiling], &[Unit<'a>]) -> Vec<Option<Excess>>,
     ) -> Vec<(PodKey, Excess)> {
         let mut beyond = Vec::new();
         for (namespace, ceilings) in ceilings {
-            let mut units = self.units(namespace, place);
+            let mut units = self.units(namespace, place, plan);
             if ceilings.iter().any(|ceiling| ceiling.kind == NamespaceLimit::Nodes) {
                 Unit::fuller_first(&mut units);
             }
@@ -250,26 +239,6 @@ impl<'a> PlanContext<'a> {
             }
         }
         beyond
-    }
-
-    /// Returns the pods of a namespace on new nodes, in the order in which they get what its limits allow.
-    fn units(&self, namespace: &str, place: &Place<'_>) -> Vec<Unit<'a>> {
-        let mut units: Vec<Unit<'a>> = Vec::new();
-        let mut gangs: BTreeMap<ObjectKey, Unit<'a>> = BTreeMap::new();
-        let is_theirs = |want: &&PendingPod<'a>| want.pod.key.namespace() == namespace && counts(want.pod);
-        for want in self.demand.pending.iter().filter(is_theirs) {
-            let at = place(want);
-            if let Some(gang) = self.groups.gang_of(want.pod) {
-                gangs.entry(gang).or_insert_with(|| Unit::new(want.pod, true)).add(want, at);
-            } else if at.is_some() {
-                let mut unit = Unit::new(want.pod, false);
-                unit.add(want, at);
-                units.push(unit);
-            }
-        }
-        units.extend(gangs.into_values().filter(|unit| !unit.on_new.is_empty()));
-        units.sort_by_key(|unit| unit.rank);
-        units
     }
 
     /// Holds pods back: no node is bought for them.
@@ -350,20 +319,6 @@ impl Accounts<'_> {
     }
 }
 
-impl<'a> Unit<'a> {
-    fn new(first: &'a Pod, is_gang: bool) -> Self {
-        Self { rank: rank(first), is_gang, pods: Vec::new(), on_new: Vec::new() }
-    }
-
-    fn add(&mut self, want: &PendingPod<'a>, at: Option<usize>) {
-        self.rank = self.rank.min(rank(want.pod));
-        if at.is_some() || want.planned_at.is_none() {
-            self.pods.push(want.pod);
-        }
-        self.on_new.extend(at.map(|at| (at, want.pod)));
-    }
-}
-
 impl Excess {
     /// Returns a message. `used` is what the namespace uses after the plan, if that is known.
     fn sentence(self, namespace: &str, used: Option<NamespaceUse>) -> String {
@@ -405,10 +360,6 @@ impl Excess {
     }
 }
 
-fn rank(pod: &Pod) -> Rank<'_> {
-    (pod.replaces.is_none(), Reverse(pod.priority), pod.key.existing().is_none(), pod.created, &pod.key)
-}
-
 /// Returns the least that a pod without a place needs, before nodes are chosen: a node at some price.
 fn some_node() -> RankedOffering {
     let (instance_type, zone) = ("some".into(), "some".into());
@@ -428,6 +379,7 @@ fn excesses(
     let mut used = accounts.standing(namespace);
     let mut kept: BTreeMap<usize, Part> = BTreeMap::new();
     let mut found: Vec<Option<Excess>> = Vec::with_capacity(units.len());
+    let mut held = BTreeMap::new();
     for unit in units {
         let mut parts: BTreeMap<usize, Part> = BTreeMap::new();
         for (at, pod) in &unit.on_new {
@@ -439,7 +391,8 @@ fn excesses(
             nodes[*at].use_with(namespace, part).since(before.unwrap_or_default())
         });
         let added = added.fold(NamespaceUse::default(), NamespaceUse::plus);
-        let beyond = ceilings.iter().find_map(|ceiling| excess(*ceiling, used, added, unit.is_gang));
+        let mut beyond = ceilings.iter().find_map(|ceiling| excess(*ceiling, used, added, unit.is_gang));
+        follow_minimum(unit, &mut beyond, &mut held);
         if beyond.is_none() {
             used = used.plus(added);
             kept.extend(parts);
@@ -449,6 +402,22 @@ fn excesses(
     keep_some((namespace, ceilings), accounts, used, units, &mut found);
     first_come(units, &mut found);
     found
+}
+
+/// Holds further pods of a gang back if its minimum is held back, because none of them starts without it. `held` are the gangs whose
+/// minimum is held back.
+fn follow_minimum<'u>(
+    unit: &'u Unit<'_>,
+    found: &mut Option<Excess>,
+    held: &mut BTreeMap<&'u ObjectKey, Excess>,
+) {
+    let Some(gang) = &unit.gang else { return };
+    match *found {
+        Some(excess) if unit.is_gang => {
+            held.insert(gang, excess);
+        }
+        _ => *found = held.get(gang).copied().or(*found),
+    }
 }
 
 /// Keeps some of the pods that share a node beyond the limit on money: fewer pods may fit a cheaper node, so the next plan tries as
@@ -467,8 +436,9 @@ fn keep_some(
         let is_on = |unit: &Unit<'_>| unit.on_new.iter().any(|(on, _)| *on == at);
         let on_node: Vec<usize> = (0..units.len()).filter(|index| is_on(&units[*index])).collect();
         let is_beyond = |index: &usize| {
-            let excess = found[*index].filter(|excess| excess.ceiling.kind == kind && excess.asked.is_some());
-            excess.is_some() && !units[*index].is_gang
+            found[*index].is_some_and(|excess| {
+                excess.ceiling.kind == kind && excess.asked.is_some() && !excess.of_gang
+            })
         };
         if on_node.len() < 2 || !on_node.iter().all(is_beyond) {
             continue;
@@ -512,11 +482,12 @@ fn excess(
 fn first_come(units: &[Unit<'_>], found: &mut [Option<Excess>]) {
     let mut places: BTreeMap<&PodSpec, usize> = BTreeMap::new();
     let mut excesses: BTreeMap<&PodSpec, Excess> = BTreeMap::new();
-    let singles = || {
-        let single = units.iter().enumerate().filter(|(_, unit)| !unit.is_gang);
-        single.filter_map(|(at, unit)| Some((at, &unit.pods.first()?.spec)))
-    };
-    for (at, spec) in singles() {
+    let is_single =
+        |at: usize, unit: &Unit<'_>| !unit.is_gang && found[at].is_none_or(|excess| !excess.of_gang);
+    let singles = units.iter().enumerate().filter(|&(at, unit)| is_single(at, unit));
+    let singles = singles.filter_map(|(at, unit)| Some((at, &unit.pods.first()?.spec)));
+    let singles: Vec<(usize, &PodSpec)> = singles.collect();
+    for &(at, spec) in &singles {
         match found[at] {
             None => *places.entry(spec).or_default() += 1,
             Some(excess) => {
@@ -524,7 +495,7 @@ fn first_come(units: &[Unit<'_>], found: &mut [Option<Excess>]) {
             }
         }
     }
-    for (at, spec) in singles() {
+    for (at, spec) in singles {
         let Some(excess) = excesses.get(spec) else { continue };
         let left = places.entry(spec).or_default();
         found[at] = if *left > 0 { None } else { Some(*excess) };

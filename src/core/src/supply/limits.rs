@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::{OfferingId, ResourceList, ResourceName, UsdPerHour};
+use poolwright_catalog::{OfferingId, RankedOffering, ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver::Limit;
 
 use crate::model::{Claim, PlanOptions, PoolLimits, PoolName, Snapshot};
@@ -155,6 +155,12 @@ impl Limits {
         set.find(|(limit, amount)| *amount > self.all[*limit as usize].left).map(|(limit, _)| *limit)
     }
 
+    /// Returns whether the stock of the offering with these uses has one more node.
+    pub fn has_stock(&self, uses: &[(u32, u64)]) -> bool {
+        let mut stock = uses.iter().filter(|(limit, _)| self.is_stock(*limit));
+        stock.all(|(limit, amount)| *amount <= self.all[*limit as usize].left)
+    }
+
     /// Subtracts the amounts that one node uses.
     pub fn take(&mut self, uses: &[(u32, u64)]) {
         for (limit, amount) in uses {
@@ -190,27 +196,18 @@ impl Limits {
                 limit.ceiling
             );
         }
-        let used = limit.ceiling.saturating_sub(limit.left);
-        let (of, raise) = match limit.pool {
-            Some(pool) if limit.is_default => {
-                let of = format!("(default) of pool `{}`", supply.pools[pool].pool.name);
-                (of, "set spec.limits.usdPerHour of the pool")
-            }
-            Some(pool) => (format!("of pool `{}`", supply.pools[pool].pool.name), "raise spec.limits"),
-            None => ("over all pools".to_owned(), "raise it"),
-        };
-        let (name, ceiling) = (limit.name(), limit.quantity(limit.ceiling));
+        let used = limit.used();
+        let (named, raise) = limit.in_words(supply);
         if least > limit.ceiling {
             let least = limit.kind.in_words(least);
             return format!(
-                "limit {name} = {ceiling} {of} is below the {least} that the smallest node which fits it uses; {raise}"
+                "{named} is below the {least} that the smallest node which fits it uses; {raise}"
             );
         }
         if used == 0 {
-            return format!("limit {name} = {ceiling} {of} is too low for the pods of this plan; {raise}");
+            return format!("{named} is too low for the pods of this plan; {raise}");
         }
-        // Nodes that this plan buys are not there to be freed.
-        let free = if limit.before < limit.ceiling { " or free nodes" } else { "" };
+        let free = limit.or_free_nodes();
         // What changes with each plan is in parentheses, where it is no news to a pod that waits.
         let (is, more) = match limit.kind.in_words(least) {
             _ if used >= limit.ceiling => ("is reached", String::new()),
@@ -218,7 +215,40 @@ impl Limits {
             more => ("leaves too little", format!("; one more node uses at least {more}")),
         };
         let used = limit.kind.in_words(used);
-        format!("limit {name} = {ceiling} {of} {is} (in use or on order: {used}{more}); {raise}{free}")
+        format!("{named} {is} (in use or on order: {used}{more}); {raise}{free}")
+    }
+
+    /// Returns a message about a limit that leaves a gang out which would take up to this amount of it at once.
+    pub fn sentence_of_gang(&self, limit: u32, supply: &Supply<'_>, takes: u64) -> String {
+        let limit = &self.all[limit as usize];
+        let (named, raise) = limit.in_words(supply);
+        let used = limit.used();
+        let enough = used.saturating_add(takes);
+        if enough <= limit.ceiling {
+            return format!("a plan with its gang would exceed {named}; {raise}");
+        }
+        // What changes with each plan is in parentheses, where it is no news to a pod that waits.
+        let words = |amount: u64| limit.kind.in_words(amount);
+        let (takes, enough) = (words(takes), limit.quantity(enough));
+        if used == 0 {
+            return format!(
+                "{named} is too low for its gang (it would take up to {takes} at once); {raise} ({enough} is enough)"
+            );
+        }
+        format!(
+            "{named} leaves too little for its gang (in use or on order: {}; left: {}; it would take up to {takes} at once); {raise} ({enough} is enough){}",
+            words(used),
+            words(limit.left),
+            limit.or_free_nodes()
+        )
+    }
+
+    /// Returns the amount that planned nodes take of a limit.
+    pub fn taken_by(&self, limit: u32, supply: &Supply<'_>, nodes: &[(PoolName, RankedOffering)]) -> u64 {
+        let limit = &self.all[limit as usize];
+        let counts = |of: &PoolName| limit.pool.is_none_or(|pool| supply.pools[pool].pool.name == *of);
+        let counted = nodes.iter().filter(|(pool, _)| counts(pool));
+        counted.map(|(_, node)| limit.kind.of(&node.allocatable, node.price)).fold(0, u64::saturating_add)
     }
 }
 
@@ -229,6 +259,28 @@ impl PoolLimit {
 
     fn quantity(&self, amount: u64) -> String {
         self.kind.quantity(amount)
+    }
+
+    fn used(&self) -> u64 {
+        self.ceiling.saturating_sub(self.left)
+    }
+
+    /// Returns the limit and its remedy in words.
+    fn in_words(&self, supply: &Supply<'_>) -> (String, &'static str) {
+        let (of, raise) = match self.pool {
+            Some(pool) if self.is_default => {
+                let of = format!("(default) of pool `{}`", supply.pools[pool].pool.name);
+                (of, "set spec.limits.usdPerHour of the pool")
+            }
+            Some(pool) => (format!("of pool `{}`", supply.pools[pool].pool.name), "raise spec.limits"),
+            None => ("over all pools".to_owned(), "raise it"),
+        };
+        (format!("limit {} = {} {of}", self.name(), self.quantity(self.ceiling)), raise)
+    }
+
+    /// Offers to free nodes. Nodes that this plan buys are not there to be freed.
+    fn or_free_nodes(&self) -> &'static str {
+        if self.before < self.ceiling { " or free nodes" } else { "" }
     }
 }
 

@@ -162,6 +162,19 @@ impl<'a> Supply<'a> {
         models
     }
 
+    /// Returns the node class of a pool, if no offering of it meets a rule, so that wider requirements of the pool would not help.
+    /// `None` for the pool that stands for the whole catalogue.
+    pub fn class_without(
+        &self,
+        pool: usize,
+        meets: impl Fn(&NewNodeLabels<'_>) -> bool,
+    ) -> Option<&'a NodeClassRef> {
+        let of = self.pools[pool].pool;
+        let mut all = 0..self.catalogue(pool).offerings().len();
+        (!of.is_implicit && !all.any(|offering| meets(&self.labels(pool, offering))))
+            .then_some(&of.node_class)
+    }
+
     /// Returns whether the user wrote no pool, so that the whole catalogue may be bought.
     pub fn is_catalogue(&self) -> bool {
         self.pools.iter().any(|offered| offered.pool.is_implicit)

@@ -5,7 +5,7 @@ use std::fmt;
 use poolwright_catalog::{InstanceType, InstanceTypeName, ResourceList, ResourceName, UsdPerHour};
 
 use crate::demand::volumes::attach::Attachable;
-use crate::model::{PodSpec, PoolLimits, Sharing, Snapshot};
+use crate::model::{PodSpec, PoolLimits, Requirement, Sharing, Snapshot};
 use crate::rules;
 use crate::rules::format::ATTACHABLE;
 use crate::rules::gpus::{self, GpuForm, GpuNeed};
@@ -37,11 +37,20 @@ pub(crate) struct Wider<'s, 'a> {
 pub(crate) struct WiderType<'s> {
     kind: &'s InstanceTypeName,
     price: UsdPerHour,
+    /// The first of the requirements that exclude it.
+    broken: Option<&'s Requirement>,
+    /// The number of the other requirements that do.
+    more: usize,
 }
 
 impl fmt::Display for WiderType<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({:#})", self.kind, self.price)
+        write!(f, "{} ({:#})", self.kind, self.price)?;
+        match (self.broken, self.more) {
+            (Some(broken), 0) => write!(f, ", which `{broken}` excludes"),
+            (Some(broken), more) => write!(f, ", which `{broken}` and {more} more exclude"),
+            (None, _) => Ok(()),
+        }
     }
 }
 
@@ -83,7 +92,10 @@ impl<'s> Wider<'s, '_> {
             fits.then_some((wastes_gpus, broken, price, index, &kind.name))
         };
         let best = (0..catalogue.offerings().len()).filter_map(holds).min()?;
-        Some(WiderType { kind: best.4, price: best.2 })
+        let (_, broken, price, index, kind) = best;
+        let labels = self.supply.labels(at, index);
+        let first = pool.pool.requirements.iter().find(|one| !rules::matches(one, &labels));
+        Some(WiderType { kind, price, broken: first, more: broken.saturating_sub(1) })
     }
 
     /// Returns why the pod would get no node even if GPUs were cut into MIG instances, where that lies in its request alone.

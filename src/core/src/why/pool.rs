@@ -80,9 +80,15 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
         let cost: UsdPerHour = planned.iter().filter_map(|claim| claim.price()).sum();
         let pods: usize = planned.iter().map(|claim| claim.planned_pods.len()).sum();
         // No claim lists a unit of a buffer.
+        let of_buffer = planned.iter().filter(|claim| claim.planned_pods.is_empty()).count();
         let whom = match pool.replicas {
             Some(_) => "to have all replicas".to_owned(),
             None if pods == 0 => "to keep the room of its buffer free".to_owned(),
+            None if of_buffer > 0 => format!(
+                "{} for {} and {of_buffer} to keep the room of its buffer free",
+                planned.len() - of_buffer,
+                format::count(pods, "waiting pod")
+            ),
             None => format!("for {}", format::count(pods, "waiting pod")),
         };
         lines.push(format!("The plan buys {} more for {cost:#}, {whom}.", planned.len()));
@@ -110,6 +116,9 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
     }
     if let Some(unmet) = findings.and_then(|found| found.buffer_unmet.as_ref()) {
         lines.push(format!("It cannot keep all of this room: {}.", unmet.trim_end_matches('.')));
+    } else if let Some(found) = findings.filter(|found| found.units_left > 0) {
+        lines
+            .push(format!("The plan leaves {} of it without room.", format::count(found.units_left, "unit")));
     }
     if pool.disruption.do_not_disrupt {
         lines.push(format!("Its annotation {DO_NOT_DISRUPT_ANNOTATION} keeps its nodes, empty or not."));

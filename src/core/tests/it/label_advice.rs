@@ -162,6 +162,25 @@ fn a_value_in_another_case_or_with_other_dashes_is_told_the_right_one() {
 }
 
 #[test]
+fn a_value_that_is_sold_is_not_corrected_and_the_requirement_that_excludes_it_is_named() {
+    let requirements = vec![is_in(MODEL, &["a10g", "l4"]), is_in(TYPE, &["g5.xlarge"])];
+    let mut gpus = selecting(&[(MODEL, "l4")]);
+    gpus.spec.requests = requests(1, 1, 1);
+    let [reason, nearest] = told(Pool { requirements: requirements.clone(), ..pool("gpu") }, gpus.clone());
+    assert_eq!(
+        reason,
+        "needs 1 x l4 in one node; pool `gpu` allows only a10g; widen the pool's requirements so that it may buy g6.xlarge ($1.10/h), \
+         which `node.kubernetes.io/instance-type In [g5.xlarge]` excludes"
+    );
+    assert!(!nearest.contains("instead of `l4`"), "{nearest}");
+    let mut several = requirements;
+    several.push(is_in(ZONE, &["b"]));
+    let [reason, _] = told(Pool { requirements: several, ..pool("gpu") }, gpus);
+    let both = ", which `node.kubernetes.io/instance-type In [g5.xlarge]` and 1 more exclude";
+    assert!(reason.ends_with(both) && !reason.contains("did you mean"), "{reason}");
+}
+
+#[test]
 fn a_pool_that_has_the_label_with_another_value_is_not_told_to_add_it() {
     let team = Pool { labels: [("team".to_owned(), "a".to_owned())].into(), ..pool("gpu") };
     let [_, nearest] = told(team, selecting(&[("team", "b")]));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{Catalogue, RankedOffering, UsdPerHour};
 use poolwright_core::index::{Change, ClusterIndex};
-use poolwright_core::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, UnplacedReason, plan};
+use poolwright_core::plan::{MovedTo, Plan, PlanOptions, PlannedClaim, UnplacedPod, UnplacedReason, plan};
 use poolwright_core::why::events::of_plan;
 use poolwright_core::*;
 use poolwright_solver::{NeverStop, Options};
@@ -231,12 +231,12 @@ fn pods_that_no_offering_fits_use_up_no_limit() {
     assert_eq!(bought_for(&planned(&snapshot), "ml"), ["p0", "p1"]);
 }
 
-#[test]
-fn a_gang_is_bought_whole_or_not_at_all_and_leaves_the_limit_to_others() {
+/// Returns a cluster with a gang of pods with one GPU each, and a pod of its own in the same namespace.
+fn gang_and_single(pods: usize, min_count: u32) -> Snapshot {
     let group = PodGroup {
         key: ObjectKey::new("ml", "train"),
         uid: Uid("train".into()),
-        min_count: Some(4),
+        min_count: Some(min_count),
         unmodelled: vec![],
         stands_for: None,
     };
@@ -245,9 +245,14 @@ fn a_gang_is_bought_whole_or_not_at_all_and_leaves_the_limit_to_others() {
         of("ml", &format!("train-{n}"), 0, pod)
     };
     let single = of("ml", "z", 50, pod("", requests(1, 1, 1)));
-    let pods = (0..4).map(member).chain([single]);
-    let mut snapshot = with(cluster(aws(), [pool("gpu")]), pods);
+    let mut snapshot = with(cluster(aws(), [pool("gpu")]), (0..pods).map(member).chain([single]));
     snapshot.pod_groups.insert(group.key.clone(), group.into());
+    snapshot
+}
+
+#[test]
+fn a_gang_is_bought_whole_or_not_at_all_and_leaves_the_limit_to_others() {
+    let snapshot = gang_and_single(4, 4);
     let whole = planned(&limited(snapshot.clone(), "ml", GPUS, "4"));
     assert_eq!(bought_for(&whole, "ml"), ["train-0", "train-1", "train-2", "train-3"]);
     let none = planned(&limited(snapshot, "ml", GPUS, "3"));
@@ -259,6 +264,34 @@ fn a_gang_is_bought_whole_or_not_at_all_and_leaves_the_limit_to_others() {
             "limit gpus = 3 of namespace `ml` is below the 4 that its gang needs; raise poolwright.dev/limit-gpus of the Namespace"
         )
     );
+}
+
+#[test]
+fn a_limit_needs_to_hold_the_minimum_of_a_gang_and_its_further_pods_come_one_by_one() {
+    let snapshot = gang_and_single(6, 4);
+    let gpus = |most: &str| planned(&limited(snapshot.clone(), "ml", GPUS, most));
+    let four = gpus("4");
+    assert_eq!(bought_for(&four, "ml"), ["train-0", "train-1", "train-2", "train-3"]);
+    assert_eq!(
+        left(&four).1,
+        "limit gpus = 4 of namespace `ml` is reached (in use or on order: 4; it would add 1); raise \
+         poolwright.dev/limit-gpus of the Namespace, or end pods of the namespace"
+    );
+    assert_eq!(bought_for(&gpus("5"), "ml").len(), 5);
+    let none = gpus("3");
+    assert_eq!(bought_for(&none, "ml"), ["z"], "no pod of a gang starts without its minimum");
+    let is_gangs = |left: &&UnplacedPod| left.message.contains("below the 4 that its gang needs");
+    assert_eq!(none.unplaced.iter().filter(is_gangs).count(), 6);
+    // The pods with a node count for the minimum.
+    let mut running = snapshot.clone();
+    for name in ["train-0", "train-1", "train-2"] {
+        let key = PodKey::new("ml", name);
+        let pod = Pod::clone(running.pods.get(&key).unwrap());
+        running = with(running, [bound(pod, "elsewhere")]);
+    }
+    assert_eq!(bought_for(&planned(&limited(running, "ml", GPUS, "1")), "ml"), ["train-3"]);
+    // Money and nodes are judged only when nodes are chosen.
+    assert_eq!(bought_for(&planned(&limited(snapshot, "ml", MONEY, "4.1")), "ml").len(), 4);
 }
 
 #[test]

@@ -9,7 +9,9 @@ use poolwright_catalog::{
 use poolwright_core::plan::{
     Commitment, Plan, PlanOptions, SpotRisk, UnplacedReason, left_of_commitments, plan,
 };
-use poolwright_core::{Claim, ClaimName, Condition, Pod, PodGroup, Snapshot, TopologySpreadConstraint, Uid};
+use poolwright_core::{
+    Claim, ClaimName, Condition, Pod, PodGroup, Pool, PoolLimits, Snapshot, TopologySpreadConstraint, Uid,
+};
 use poolwright_solver::NeverStop;
 use poolwright_terms::labels::CAPACITY_TYPE;
 use poolwright_terms::{CapacityType, ConditionType, Reason};
@@ -64,6 +66,29 @@ fn no_more_nodes_are_bought_of_an_offering_than_can_be_had() {
         "{}",
         plan.unplaced[0].message
     );
+}
+
+#[test]
+fn a_limit_that_keeps_pods_off_other_offerings_is_named_instead_of_the_stock_of_a_cheaper_one() {
+    let catalogue = with_offerings(|offering| {
+        let mut offering = offering.clone();
+        if offering.id.instance_type.as_str() == "g5.xlarge" {
+            offering = spot(&offering, "0", 0);
+            offering.available = Some(1);
+        }
+        vec![offering]
+    });
+    let snapshot = |most: &str| {
+        let limits = PoolLimits { usd_per_hour: Some(usd(most)), ..PoolLimits::default() };
+        with(cluster(catalogue.clone(), [Pool { limits, ..pool("gpu") }]), three())
+    };
+    let short = planned(&snapshot("1"));
+    assert_eq!(short.claims.len(), 2, "one in each of two zones");
+    let sentence = "limit usdPerHour = 1.00 of pool `gpu` is below the $1.10/h that the smallest node which fits it uses; raise spec.limits";
+    assert_eq!(short.unplaced[0].message, sentence);
+    assert_eq!(short.unplaced[0].reason, UnplacedReason::LimitReached);
+    assert!(short.pools[&pool("gpu").name].limit_reached.is_some(), "the pool says so, too");
+    assert_eq!(planned(&snapshot("1.1")).unplaced, []);
 }
 
 #[test]

@@ -83,13 +83,43 @@ fn a_limit_that_leaves_a_gang_out_counts_only_what_is_bought() {
     assert_eq!(bought, 0);
     assert!(
         alone.ends_with(
-            "limit nodes = 3 of pool `gpu` is too low for the pods of this plan; raise spec.limits"
+            "limit nodes = 3 of pool `gpu` is too low for its gang (it would take up to 4 at once); raise spec.limits (4 is enough)"
         ),
         "{alone}"
     );
     let (bought, beside) = said(vec![pod("single", requests(3, 12, 1))]);
     assert_eq!(bought, 1);
-    assert!(beside.contains("(in use or on order: 1; one more node uses at least 1)"), "{beside}");
+    assert!(
+        beside.ends_with(
+            "leaves too little for its gang (in use or on order: 1; left: 2; it would take up to 4 at once); \
+             raise spec.limits (5 is enough)"
+        ),
+        "{beside}"
+    );
+}
+
+#[test]
+fn a_limit_as_high_as_the_message_says_lets_the_gang_start() {
+    let beside = |limits: PoolLimits| {
+        let kinds = vec![Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.006")])];
+        let snapshot = cluster(catalogue(kinds), [Pool { limits, ..pool("gpu") }]);
+        let single = Pod { priority: 1, ..pod("single", requests(3, 12, 1)) };
+        let pods = members("train", 6).into_iter().chain([single]);
+        planned(&with(with(snapshot, [group("train", Some(4))]), pods))
+    };
+    let money = |most: &str| PoolLimits { usd_per_hour: Some(usd(most)), ..PoolLimits::default() };
+    let short = beside(money("4.5"));
+    let (_, said) = why(&short, "train-0");
+    assert!(
+        said.ends_with(
+            "limit usdPerHour = 4.50 of pool `gpu` leaves too little for its gang (in use or on order: $1.01/h; left: $3.49/h; \
+             it would take up to $4.02/h at once); raise spec.limits (5.03 is enough)"
+        ),
+        "{said}"
+    );
+    let raised = beside(money("5.03"));
+    assert_eq!(names(&raised).len(), 5, "{:?}", raised.unplaced);
+    assert_eq!(raised.unplaced.len(), 2, "the pods beyond the minimum");
 }
 
 #[test]

@@ -210,6 +210,23 @@ fn a_plan_from_files_counts_both() {
 }
 
 #[test]
+fn the_explanation_of_a_pool_tells_nodes_for_pods_from_nodes_for_its_buffer_and_names_units_without_room() {
+    let limits = PoolLimits { nodes: Some(3), ..PoolLimits::default() };
+    let pool = Pool { limits, ..buffered(vec![buffer(2, 1, 1)]) };
+    let name = pool.name.clone();
+    let pods = ["p", "q"].map(|name| pod(name, requests(1, 1, 1)));
+    let kinds = vec![Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.006")])];
+    let snapshot = with(cluster(catalogue(kinds), [pool]), pods);
+    let options = PlanOptions { include_waiting: true, ..PlanOptions::default() };
+    let plan = plan(&snapshot, at(10), &options, &mut NeverStop);
+    let said = why::pool(&snapshot, &plan, &name).expect("the pool exists").join("\n");
+    let bought =
+        "The plan buys 3 more for $3.02/h, 2 for 2 waiting pods and 1 to keep the room of its buffer free.";
+    assert!(said.contains(bought), "{said}");
+    assert!(said.contains("\nThe plan leaves 1 unit of it without room."), "{said}");
+}
+
+#[test]
 fn so_many_empty_nodes_are_kept_as_the_room_needs_and_the_others_go() {
     let mut snapshot = with_open(cluster(aws(), [buffered(vec![buffer(2, 1, 1)])]), &["a", "b", "c"], "gpu");
     for name in ["a", "b", "c"] {

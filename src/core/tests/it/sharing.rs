@@ -113,7 +113,7 @@ fn a_name_means_the_instance_of_the_gpus_that_the_pool_may_buy() {
     assert_eq!(
         plan_of("p4d", "1g.20gb").unplaced[0].message,
         "needs 1 x nvidia.com/mig-1g.20gb on one node, but no node that it may use can be cut into that many; widen the requirements of pool \
-         `gpu` so that it may buy p4de ($30.00/h)"
+         `gpu` so that it may buy p4de ($30.00/h), which `node.kubernetes.io/instance-type In [p4d]` excludes"
     );
 }
 

@@ -92,8 +92,24 @@ fn a_label_that_no_node_will_have() {
     zone.spec.node_selector.insert("topology.kubernetes.io/zone".into(), "z".into());
     assert_eq!(
         message_for([pool("gpu")], zone),
-        "wants `topology.kubernetes.io/zone` z; pool `gpu` has only a, b; select one of these"
+        "wants `topology.kubernetes.io/zone` z; KwokNodeClass `default` of pool `gpu` has only a, b; select one of these, or use a node class that has it"
     );
+}
+
+#[test]
+fn a_zone_is_told_of_the_node_class_or_of_the_pool_whichever_leaves_it_out() {
+    let only_a = || Pool { requirements: vec![is_in("topology.kubernetes.io/zone", &["a"])], ..pool("gpu") };
+    let wants = |zone: &str| {
+        let mut zoned = pod("a", requests(1, 1, 0));
+        zoned.spec.node_selector.insert("topology.kubernetes.io/zone".into(), zone.into());
+        message_for([only_a()], zoned)
+    };
+    assert_eq!(
+        wants("z"),
+        "wants `topology.kubernetes.io/zone` z; KwokNodeClass `default` of pool `gpu` has only a, b; select another, or use a node class that has it"
+    );
+    let of_pool = "wants `topology.kubernetes.io/zone` b; pool `gpu` has only a; widen the pool's requirements so that it may buy ";
+    assert!(wants("b").starts_with(of_pool), "{}", wants("b"));
 }
 
 #[test]
@@ -205,7 +221,8 @@ fn a_pool_that_could_buy_a_larger_node_is_told_which_and_that_node_then_holds_th
         },
         ..pool("gpu")
     };
-    let advice = "widen the pool's requirements so that it may buy g5.12xlarge ($5.67/h)";
+    let advice = "widen the pool's requirements so that it may buy g5.12xlarge ($5.67/h), which \
+                  `node.kubernetes.io/instance-type In [g5.xlarge]` excludes";
     let big = || pod("a", requests(1, 1, 2));
     assert!(message_for([small(false)], big()).ends_with(advice));
     let mut zoned = big();

@@ -178,7 +178,7 @@ fn a_volume_where_no_offering_is_names_the_claim_the_volume_and_the_zones() {
         left(&plan),
         (
             "NoOfferingFits",
-            "PersistentVolumeClaim `data` (volume `v`) is usable only on nodes with `topology.kubernetes.io/zone In [z]`, but offerings of pool `cpu` that it may use have only a, b; widen the pool's requirements, or recreate the volume elsewhere"
+            "PersistentVolumeClaim `data` (volume `v`) is usable only on nodes with `topology.kubernetes.io/zone In [z]`, but KwokNodeClass `default` of pool `cpu` has no such offering: those that it may use have only a, b; use a node class that has one, or recreate the volume elsewhere"
         )
     );
 }

@@ -144,8 +144,15 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
         notes.extend(findings.buffer_unmet.as_ref().map(|message| format!("pool {name}: {message}")));
         // Pods that a limit leaves out name it. Missing replicas, and units of a buffer, are not listed.
         let is_static = context.snapshot.pools.get(name).is_some_and(|pool| pool.replicas.is_some());
-        let limit = findings.limit_reached.as_ref().filter(|_| is_static || findings.units_left > 0);
-        notes.extend(limit.map(|message| format!("pool {name}: {message}")));
+        let left = (findings.buffer_unmet.is_none() && findings.units_left > 0).then(|| {
+            let units = if findings.units_left == 1 { "unit" } else { "units" };
+            format!("the plan leaves {} {units} of its buffer without room", findings.units_left)
+        });
+        let limit = findings.limit_reached.clone().filter(|_| is_static || findings.units_left > 0);
+        let both: Vec<String> = limit.into_iter().chain(left).collect();
+        if !both.is_empty() {
+            notes.push(format!("pool {name}: {}", both.join("; ")));
+        }
     }
     let counts = plan.counts;
     Ok(Document {

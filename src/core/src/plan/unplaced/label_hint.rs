@@ -43,6 +43,7 @@ pub(super) fn near_value<'w, 'k>(
     known: &'k BTreeSet<String>,
 ) -> Option<(&'w str, &'k str)> {
     let Operator::In(values) = &wanted.operator else { return None };
+    // A value that is known is what the user means.
     values.iter().filter(|value| !known.contains(*value)).find_map(|value| {
         let near = known.iter().find(|known| is_near(value, known))?;
         Some((value.as_str(), near.as_str()))

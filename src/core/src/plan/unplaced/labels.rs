@@ -47,7 +47,10 @@ pub(crate) fn enforced_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> O
             "widen the pool's requirements, or add the label to spec.template.metadata.labels if its nodes will have it"
         }
         (false, false) if labels::DECIDED_BY_OFFERING.contains(&wanted.key.as_str()) => {
-            "widen the pool's requirements, or correct it there"
+            match supply.class_without(at, |labels| rules::matches(&wanted, labels)) {
+                Some(_) => "use a node class with such offerings, or correct it there",
+                None => "widen the pool's requirements, or correct it there",
+            }
         }
         (false, _) => "correct it there",
     };
@@ -205,6 +208,22 @@ pub(crate) fn labels_miss(
         return (words, wider.is_some());
     }
     let others: Vec<&Want<'_>> = others.collect();
+    // The node class decides about zones and architectures by its subnets and images.
+    if meant.is_empty()
+        && [labels::ZONE, labels::ARCH].contains(&want.key)
+        && let Some(node_class) = supply.class_without(at, |labels| rules::matches(&want.requirement, labels))
+    {
+        let of_class = sold_values(want.key, at, supply);
+        let select = if of_class == has { "one of these" } else { "another" };
+        let words = format!(
+            "wants `{}` {}; {node_class} of {named} has only {}; select {select}, or use a node class that has it{}",
+            want.key,
+            want.words,
+            list(&of_class),
+            too(named, &others)
+        );
+        return (words, false);
+    }
     let numbers = has.iter().all(|value| value.parse::<u64>().is_ok());
     let select = if numbers || !meant.is_empty() || !widen.is_empty() { "" } else { "; select one of these" };
     let words = format!(

@@ -33,6 +33,8 @@ pub(crate) struct LeftPods {
     pub pinned: Vec<(PodKey, Pin, LeftBy)>,
     /// The reasons of pods of gangs.
     pub of_gangs: BTreeMap<PodKey, LeftBy>,
+    /// The limits that left pods out.
+    pub limits: BTreeSet<u32>,
 }
 
 /// A pod of a gang that starts only with others, and what decides about its node.
@@ -69,6 +71,7 @@ impl LeftOver<'_, '_> {
                 let tell = || self.tell(class, (limit, self.outcome.spot_rule[index]), by_rules, origins);
                 let (reason, left_by, words) = told.entry(origins).or_insert_with(tell);
                 let mut message = words.clone();
+                found.limits.extend(left_by.reached());
                 if pod.group.is_some() {
                     found.of_gangs.insert(pod.key.clone(), left_by.clone());
                 }

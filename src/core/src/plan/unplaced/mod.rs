@@ -20,7 +20,7 @@ use crate::plan::unplaced::nearest::nearest;
 use crate::plan::unplaced::pools::{may_be_in, unusable};
 use std::collections::BTreeMap;
 
-use poolwright_catalog::ResourceName;
+use poolwright_catalog::{ResourceName, UsdPerHour};
 
 use crate::model::plan::UnplacedReason;
 use crate::model::{DaemonSet, Pod, PoolInWords};
@@ -43,6 +43,7 @@ impl UnplacedInputs<'_, '_> {
             if let Some(message) = self.choice_beyond_limits(class) {
                 return (UnplacedReason::LimitReached, LeftBy::other(message));
             }
+            let limit = self.beyond_stock(class).filter(|_| self.limits.is_stock(limit)).unwrap_or(limit);
             return (UnplacedReason::LimitReached, LeftBy::limit(limit, self.least_use(class, limit)));
         }
         let (reason, words) = explain(self, class);
@@ -54,22 +55,39 @@ impl UnplacedInputs<'_, '_> {
         rules::may_share(Identity::of_pod(pod, namespaces), Identity::of_daemonset(set, namespaces))
     }
 
-    /// Returns the least that a node which fits the pods uses of a limit.
+    /// Returns the limit on the cheapest offering that fits the pods and can be had, if one keeps it away. Pods that find a cheaper
+    /// offering sold out would take this one.
+    fn beyond_stock(&self, class: &PodClass<'_>) -> Option<u32> {
+        let offerings = self.uses_of_fitting(class);
+        let offerings =
+            offerings.map(|(price, uses)| (price.is_none(), price, self.limits.first_beyond(&uses)));
+        offerings.min()?.2
+    }
+
+    /// Returns the least that a node which fits the pods and can be had uses of a limit.
     fn least_use(&self, class: &PodClass<'_>, limit: u32) -> u64 {
+        let of_limit = |(_, uses): (_, Vec<(u32, u64)>)| {
+            uses.into_iter().find(|(of, _)| *of == limit).map(|(_, amount)| amount)
+        };
+        self.uses_of_fitting(class).filter_map(of_limit).min().unwrap_or(0)
+    }
+
+    /// Returns the price and the uses of limits of each offering that fits the pods and is not sold out.
+    fn uses_of_fitting(
+        &self,
+        class: &PodClass<'_>,
+    ) -> impl Iterator<Item = (Option<UsdPerHour>, Vec<(u32, u64)>)> {
         let UnplacedInputs { supply, admissions, limits, .. } = *self;
-        let uses = |(at, offer): (usize, &PoolOffering)| {
+        let uses = move |(at, offer): (usize, &PoolOffering)| {
             let fits = offer.availability.is_sold()
                 && admissions.admits(at, class.signature, offer.offering)
                 && class.requests.fits(&supply.capacities[offer.capacity]);
-            let uses = fits.then(|| limits.uses(supply, at, offer.offering, offer.availability.price()))?;
-            uses.into_iter().find(|(of, _)| *of == limit).map(|(_, amount)| amount)
+            let price = offer.availability.price();
+            let uses = fits.then(|| limits.uses(supply, at, offer.offering, price))?;
+            limits.has_stock(&uses).then_some((price, uses))
         };
         let pools = supply.pools.iter().enumerate();
-        pools
-            .flat_map(|(at, pool)| pool.offers.iter().map(move |offer| (at, offer)))
-            .filter_map(uses)
-            .min()
-            .unwrap_or(0)
+        pools.flat_map(|(at, pool)| pool.offers.iter().map(move |offer| (at, offer))).filter_map(uses)
     }
 
     /// Returns the DaemonSet that excludes the pods from every node that would fit, at the first pool with such nodes.

@@ -6,8 +6,8 @@ use crate::model::{NodeSelectorTerm, PodSpec, Requirement};
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::inputs::{UnplacedInputs, list};
 use crate::rules;
-use crate::rules::Rejection;
 use crate::rules::labels::Labels;
+use crate::rules::{NewNodeLabels, Rejection};
 use crate::supply::offerings::PoolOffering;
 use poolwright_terms::labels::HOSTNAME;
 
@@ -25,8 +25,14 @@ pub(crate) fn miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: us
         !admitted.iter().any(|o| rules::check_affinity(Some(terms), &supply.labels(at, o.offering)).is_ok())
     });
     let named = pool.pool.in_words();
+    let is_at = |terms: &Vec<NodeSelectorTerm>, labels: &NewNodeLabels<'_>| {
+        rules::check_affinity(Some(terms), labels).is_ok()
+    };
     let widen = named.widen_or();
     let Some((words, terms)) = elsewhere else {
+        let of_class =
+            supply.class_without(at, |labels| places.iter().all(|(_, terms)| is_at(terms, labels)));
+        let widen = if of_class.is_some() { "" } else { widen };
         let all: Vec<&String> = places.iter().map(|(words, _)| words).collect();
         return Some(format!(
             "no offering of {named} that it may use is where all of its volumes are: {}; {widen}recreate the volumes in one place",
@@ -58,6 +64,11 @@ pub(crate) fn miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: us
         }
         _ => "none of them".to_owned(),
     };
+    if let Some(node_class) = supply.class_without(at, |labels| is_at(terms, labels)) {
+        return Some(format!(
+            "{words} is usable only on nodes with {all}, but {node_class} of {named} has no such offering: those that it may use have {has}; use a node class that has one, or recreate the volume elsewhere"
+        ));
+    }
     Some(format!(
         "{words} is usable only on nodes with {all}, but offerings of {named} that it may use have {has}; {widen}recreate the volume elsewhere"
     ))
