@@ -98,7 +98,8 @@ pub struct Catalogue {
     origin: CatalogueOrigin,
     types: BTreeMap<InstanceTypeName, InstanceType>,
     offerings: Vec<Offering>,
-    /// Resources that nodes lack only for want of a setting of their node class, each with the setting.
+    /// Resources that nodes lack only for want of a setting of their node class, each with the setting. For ephemeral storage, it is the
+    /// change that gives nodes more, as the start of a sentence.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     addable: BTreeMap<String, String>,
 }

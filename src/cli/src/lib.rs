@@ -18,6 +18,7 @@ pub mod exit;
 mod explain;
 mod man;
 mod market;
+mod near;
 mod node_classes;
 mod not_sold;
 mod open;

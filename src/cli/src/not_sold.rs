@@ -1,4 +1,5 @@
-//! Instance types that a pool or a pod asks for by name, but that no node class sells by default, such as bare metal.
+//! What a pool or a pod asks for by name without getting it: instance types that no node class sells by default, such as bare metal,
+//! and values of labels that no offering has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,13 +7,18 @@ use std::fmt;
 use poolwright_catalog::{Catalogue, InstanceType, InstanceTypeName};
 use poolwright_core::{Operator, Pod, PodKey, Pool, PoolName, Requirement};
 use poolwright_terms::NodeClassRef;
-use poolwright_terms::labels::{INSTANCE_FAMILY, INSTANCE_TYPE};
+use poolwright_terms::labels::{GPU_MODEL, INSTANCE_FAMILY, INSTANCE_TYPE, REGION, ZONE};
+
+use crate::near::near;
 
 /// The types of a catalogue that each class does not sell by default, with the reason and how to allow it.
 pub type LeftOut = BTreeMap<NodeClassRef, BTreeMap<InstanceTypeName, String>>;
 
 /// The most types and families that one note names.
 const NAMED: usize = 3;
+
+/// The most values that one note names of those which no offering has.
+const NAMED_UNKNOWN: usize = 10;
 
 /// What a class sells of a catalogue, and what it leaves out.
 pub struct Range<'a> {
@@ -26,6 +32,9 @@ pub struct Range<'a> {
 
 /// Something that is asked for: a label's key and value.
 type Asked<'a> = (&'a str, &'a str);
+
+/// Who asks for what, and with which class; any if `None`. A pool buys with its class, a pod with any.
+type Asks<'a> = BTreeMap<(Option<&'a NodeClassRef>, Asked<'a>), BTreeSet<Asker<'a>>>;
 
 /// A pool or a pod that asks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,15 +52,23 @@ struct Told<'a> {
     who: BTreeSet<Asker<'a>>,
 }
 
-/// Says of each class what it does not sell although a pool of this class, or a pod, asks for it. `catalogue` has all types.
+/// Says of each class what it does not sell although a pool of this class, or a pod, asks for it, and what no offering has.
+/// `catalogue` has all offerings.
 pub fn notes<'a>(
     ranges: &[Range<'a>],
     catalogue: &Catalogue,
     pools: impl Iterator<Item = &'a Pool>,
     pods: impl Iterator<Item = &'a Pod>,
 ) -> Vec<String> {
-    let told = told(ranges, catalogue, pools, pods);
-    told.into_iter().map(|(class, told)| format!("{class}: it does not sell {}", told.text())).collect()
+    let asks = asks(pools, pods);
+    let told = told(ranges, catalogue, &asks);
+    let not_sold = told.into_iter().map(|(class, told)| format!("{class}: it does not sell {}", told.text()));
+    not_sold.chain(unknown(catalogue, &asks)).collect()
+}
+
+/// Says which values of labels pods ask for that no offering has. `catalogue` has all offerings.
+pub fn unknown_to_all<'a>(catalogue: &Catalogue, pods: impl Iterator<Item = &'a Pod>) -> Vec<String> {
+    unknown(catalogue, &asks(std::iter::empty(), pods))
 }
 
 /// Returns the types which pods ask for by name although node classes do not sell them by default, and a note on them. Without a pool
@@ -61,7 +78,8 @@ pub fn without_pool<'a>(
     catalogue: &Catalogue,
     pods: impl Iterator<Item = &'a Pod>,
 ) -> (BTreeSet<InstanceTypeName>, Option<String>) {
-    let told = told(&[range], catalogue, std::iter::empty(), pods);
+    let asks = asks(std::iter::empty(), pods);
+    let told = told(&[range], catalogue, &asks);
     let Some(told) = told.into_values().next() else { return (BTreeSet::new(), None) };
     let is_asked = |kind: &&InstanceType| {
         told.what.iter().any(|what| [kind.name.as_str(), kind.family()].contains(what))
@@ -72,21 +90,19 @@ pub fn without_pool<'a>(
 
 /// Returns the first of these names, and how many others there are.
 pub fn first_of(names: &[&str]) -> String {
-    let shown = names[..names.len().min(NAMED)].join(", ");
-    match names.len().saturating_sub(NAMED) {
+    first(names, NAMED)
+}
+
+fn first(names: &[&str], most: usize) -> String {
+    let shown = names[..names.len().min(most)].join(", ");
+    match names.len().saturating_sub(most) {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }
 }
 
-fn told<'a>(
-    ranges: &[Range<'a>],
-    catalogue: &Catalogue,
-    pools: impl Iterator<Item = &'a Pool>,
-    pods: impl Iterator<Item = &'a Pod>,
-) -> BTreeMap<&'a NodeClassRef, Told<'a>> {
-    // A pool buys with its class, a pod with any.
-    let mut asks: BTreeMap<(Option<&NodeClassRef>, Asked<'_>), BTreeSet<Asker<'_>>> = BTreeMap::new();
+fn asks<'a>(pools: impl Iterator<Item = &'a Pool>, pods: impl Iterator<Item = &'a Pod>) -> Asks<'a> {
+    let mut asks = Asks::new();
     for pool in pools {
         for asked in pool.requirements.iter().flat_map(asked) {
             asks.entry((Some(&pool.node_class), asked)).or_default().insert(Asker::Pool(&pool.name));
@@ -96,12 +112,20 @@ fn told<'a>(
         let selected = pod.spec.node_selector.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let terms = pod.spec.node_affinity.iter().flatten();
         let in_terms = terms.flat_map(|term| &term.requirements).flat_map(asked);
-        for asked in selected.filter(|(key, _)| is_of_types(key)).chain(in_terms) {
+        for asked in selected.filter(|(key, _)| NAMES.contains(key)).chain(in_terms) {
             asks.entry((None, asked)).or_default().insert(Asker::Pod(&pod.key));
         }
     }
+    asks
+}
+
+fn told<'a>(
+    ranges: &[Range<'a>],
+    catalogue: &Catalogue,
+    asks: &Asks<'a>,
+) -> BTreeMap<&'a NodeClassRef, Told<'a>> {
     let mut told: BTreeMap<&NodeClassRef, Told<'_>> = BTreeMap::new();
-    for ((class, asked), askers) in asks {
+    for (&(class, asked), askers) in asks.iter().filter(|((_, (key, _)), _)| is_of_types(key)) {
         let mut able = ranges.iter().filter(|range| class.is_none_or(|class| range.class == class));
         if able.clone().any(|range| range.sells(asked)) {
             continue;
@@ -120,11 +144,65 @@ fn told<'a>(
     told
 }
 
-/// Returns the types and families that a requirement names.
+/// Says which of the values that are asked for no offering has. Values of the same label that the same pools and pods ask for share
+/// a note.
+fn unknown(catalogue: &Catalogue, asks: &Asks<'_>) -> Vec<String> {
+    let mut askers_of: BTreeMap<Asked<'_>, BTreeSet<Asker<'_>>> = BTreeMap::new();
+    for (&(_, asked), askers) in asks {
+        askers_of.entry(asked).or_default().extend(askers);
+    }
+    let mut notes = Vec::new();
+    for key in NAMES {
+        let known = values(catalogue, key);
+        let mut strange: BTreeMap<&BTreeSet<Asker<'_>>, Vec<String>> = BTreeMap::new();
+        for (&(_, value), askers) in
+            askers_of.iter().filter(|((of, value), _)| *of == key && !known.contains(value))
+        {
+            // Names of zones and regions differ by single letters, so the nearest one means nothing.
+            let near = if [ZONE, REGION].contains(&key) { None } else { near(value, known.iter().copied()) };
+            let also = near.map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
+            strange.entry(askers).or_default().push(format!("{value}{also}"));
+        }
+        for (askers, values) in strange {
+            let values: Vec<&str> = values.iter().map(String::as_str).collect();
+            notes.push(format!(
+                "no offering in the catalogue has these values of `{key}`: {}, asked for by {}; correct what is misspelt, or take a \
+                 catalogue that has them (docs/catalogue.md)",
+                first(&values, NAMED_UNKNOWN),
+                named(askers)
+            ));
+        }
+    }
+    notes
+}
+
+/// Returns the values of a label in a catalogue.
+fn values<'c>(catalogue: &'c Catalogue, key: &str) -> BTreeSet<&'c str> {
+    let kinds = catalogue.types().values();
+    match key {
+        INSTANCE_TYPE => kinds.map(|kind| kind.name.as_str()).collect(),
+        INSTANCE_FAMILY => kinds.map(InstanceType::family).collect(),
+        GPU_MODEL => kinds.filter_map(|kind| Some(kind.gpu.as_ref()?.model.as_str())).collect(),
+        ZONE => catalogue.offerings().iter().map(|offering| offering.id.zone.as_str()).collect(),
+        REGION => catalogue.offerings().iter().filter_map(|offering| offering.region.as_deref()).collect(),
+        _ => BTreeSet::new(),
+    }
+}
+
+/// Names the first of those that ask, and how many others there are.
+fn named(askers: &BTreeSet<Asker<'_>>) -> String {
+    let first = askers.first().map(ToString::to_string).unwrap_or_default();
+    if askers.len() > 1 { format!("{first} and {} more", askers.len() - 1) } else { first }
+}
+
+/// The labels whose values are names of things that a catalogue has or lacks.
+const NAMES: [&str; 5] = [INSTANCE_TYPE, INSTANCE_FAMILY, GPU_MODEL, ZONE, REGION];
+
+/// Returns the values that a requirement names.
 fn asked(requirement: &Requirement) -> impl Iterator<Item = Asked<'_>> {
     let key = requirement.key.as_str();
     let values = match &requirement.operator {
-        Operator::In(values) if is_of_types(key) => Some(values),
+        Operator::In(values) if NAMES.contains(&key) => Some(values),
         _ => None,
     };
     values.into_iter().flatten().map(move |value| (key, value.as_str()))
@@ -165,11 +243,7 @@ impl fmt::Display for Asker<'_> {
 
 impl Told<'_> {
     fn text(&self) -> String {
-        let what = first_of(&self.what);
-        let mut who = self.who.first().map(ToString::to_string).unwrap_or_default();
-        if self.who.len() > 1 {
-            who = format!("{who} and {} more", self.who.len() - 1);
-        }
+        let (what, who) = (first_of(&self.what), named(&self.who));
         let why = match self.what[..] {
             [_] => self.why.to_owned(),
             _ => format!("{}: {}", self.what[0], self.why),
@@ -229,7 +303,23 @@ mod tests {
     fn a_type_that_nobody_asks_for_by_name_is_not_mentioned() {
         let by_family = pool("p", FAMILY, "m6i");
         assert_eq!(told(&(by_family + &pod("w", "")), &[]), [""; 0], "the family has a type that is sold");
-        assert_eq!(told(&pool("p", TYPE, "m6i.large, x9.huge"), &[]), [""; 0]);
+    }
+
+    #[test]
+    fn values_that_no_offering_has_are_told_once_with_a_near_one_and_known_values_are_not() {
+        assert_eq!(
+            told(&pool("p", FAMILY, "m6i, m6iq, x9"), &[]),
+            [
+                "no offering in the catalogue has these values of `poolwright.dev/instance-family`: m6iq (did you mean m6i?), x9, \
+                 asked for by NodePool p; correct what is misspelt, or take a catalogue that has them (docs/catalogue.md)"
+            ]
+        );
+        let wants = |name: &str| pod(name, &format!("{TYPE}: t4.large"));
+        let other = told(&(wants("v") + &wants("w")), &[]).join("; ");
+        assert!(other.contains(": t4.large, asked for by Pod default/v and 1 more;"), "not near: {other}");
+        let by_both =
+            told(&(pool("p", TYPE, "x9.huge") + &pod("w", "topology.kubernetes.io/zone: mars-1a")), &[]);
+        assert_eq!(by_both.len(), 2, "{by_both:?}");
     }
 
     #[test]

@@ -32,14 +32,20 @@ pub fn oldest<'a>(offerings: impl IntoIterator<Item = &'a Offering>) -> Option<D
     dates.min()
 }
 
-/// Returns a sentence if the oldest price is old. `remedy` says where newer prices come from.
-pub fn note(oldest: Option<Date>, today: Date, remedy: &str) -> Option<String> {
+/// Returns a sentence if the oldest price is old. `whose` says whose price it is, if the answer also tells of other prices. `remedy`
+/// says where newer prices come from.
+pub fn note(oldest: Option<Date>, today: Date, whose: &str, remedy: &str) -> Option<String> {
     let oldest = oldest?;
     let days = (today - oldest).get_days();
     (days > OLD).then(|| {
-        format!("the oldest price is of {oldest}, {days} days ago, so costs may differ today; {remedy}")
+        format!(
+            "the oldest price{whose} is of {oldest}, {days} days ago, so costs may differ today; {remedy}"
+        )
     })
 }
+
+/// Whose prices count for an answer about a plan: the catalogue may have older ones.
+pub const BUYABLE: &str = " of what may be bought";
 
 /// Where newer prices come from for commands with `--catalogue`.
 pub const CATALOGUE: &str = "--catalogue takes newer prices (docs/catalogue.md)";
@@ -70,12 +76,14 @@ mod tests {
     #[test]
     fn prices_older_than_thirty_days_are_said_with_their_age_and_a_remedy() {
         let all = [priced(Some(date(2026, 3, 1))), priced(None), priced(Some(date(2026, 1, 31)))];
-        assert_eq!(note(oldest(&all), date(2026, 3, 2), "ask"), None);
+        assert_eq!(note(oldest(&all), date(2026, 3, 2), "", "ask"), None);
         assert_eq!(
-            note(oldest(&all), date(2026, 3, 3), "ask").as_deref(),
+            note(oldest(&all), date(2026, 3, 3), "", "ask").as_deref(),
             Some("the oldest price is of 2026-01-31, 31 days ago, so costs may differ today; ask")
         );
-        assert_eq!(note(oldest(&all[..2]), date(2026, 3, 3), "ask"), None, "only these count");
-        assert_eq!(note(oldest([&priced(None)]), date(2026, 3, 3), "ask"), None);
+        let of_plan = note(oldest(&all), date(2026, 3, 3), BUYABLE, "ask").expect("it is old");
+        assert!(of_plan.starts_with("the oldest price of what may be bought is of 2026-01-31,"), "{of_plan}");
+        assert_eq!(note(oldest(&all[..2]), date(2026, 3, 3), "", "ask"), None, "only these count");
+        assert_eq!(note(oldest([&priced(None)]), date(2026, 3, 3), "", "ask"), None);
     }
 }

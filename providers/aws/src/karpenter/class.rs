@@ -3,6 +3,8 @@
 //! Most fields have the same name and meaning in both. The converter compares all others with the schema of the CRD and reports
 //! those that it does not have, at any depth.
 
+use std::collections::BTreeSet;
+
 use kube::CustomResourceExt;
 use poolwright_api::{FieldProblem, strict};
 use poolwright_provider_contract::karpenter::{
@@ -24,7 +26,8 @@ pub(super) fn convert(value: &Value, report: &mut Report) -> Option<Value> {
     let (metadata, spec) = convert_object(value, kind, remedy, report)?;
     let fields = Fields::of("spec", spec, report)?;
     let raid = spec["instanceStorePolicy"] == "RAID0";
-    let mut class = Class { schema: spec_schema(), family: family(spec), raid, spec: Map::new() };
+    let mut class =
+        Class { schema: spec_schema(), family: family(spec), raid, spec: Map::new(), terms: Vec::new() };
     for (key, path, value) in fields.rest() {
         if is_empty(value) && !value.is_null() && class.needs(&key) {
             report.problem(path, "empty", "write at least one term; Karpenter requires one too");
@@ -51,19 +54,22 @@ pub(super) fn convert(value: &Value, report: &mut Report) -> Option<Value> {
             object["metadata"][field] = json!(values);
         }
     }
-    Some(checked(object, report))
+    Some(checked(object, &class.terms, report))
 }
 
 /// Reports what is wrong with a class, and what plans would refuse of its kubelet settings. Returns it with its defaults, or as it is
-/// if it cannot be read.
-fn checked(object: Value, report: &mut Report) -> Value {
+/// if it cannot be read. `terms` are the places of its terms for images in Karpenter's class.
+fn checked(object: Value, terms: &[usize], report: &mut Report) -> Value {
     let found = problems_of(&object);
+    // A term of Karpenter's that became two has its problem twice.
+    let mut told = BTreeSet::new();
     for problem in strict::all_problems(&object, found, problems_of) {
         let field = match missing(&problem.cause) {
             Some(field) => join(&problem.path, field),
             None => problem.path,
         };
-        if !report.is_replaced(&field) {
+        let field = in_source(&field, terms);
+        if !report.is_replaced(&field) && told.insert((field.clone(), problem.cause.clone())) {
             report.problem(field, problem.cause, problem.next_step);
         }
     }
@@ -76,6 +82,16 @@ fn checked(object: Value, report: &mut Report) -> Value {
         }
     }
     class.and_then(|class| serde_json::to_value(class).ok()).unwrap_or(object)
+}
+
+/// Returns the path in Karpenter's class of a field of the result: one term for images may have become two.
+fn in_source(path: &str, terms: &[usize]) -> String {
+    let begin = "spec.amiSelectorTerms[";
+    let source = path.strip_prefix(begin).and_then(|rest| {
+        let (at, rest) = rest.split_once(']')?;
+        Some(format!("{begin}{}]{rest}", terms.get(at.parse::<usize>().ok()?)?))
+    });
+    source.unwrap_or_else(|| path.to_owned())
 }
 
 /// Returns what keeps an object from being a class.
@@ -120,6 +136,8 @@ struct Class {
     /// Whether local disks become one RAID 0.
     raid: bool,
     spec: Map<String, Value>,
+    /// The place of each term for images in Karpenter's list.
+    terms: Vec<usize>,
 }
 
 impl Class {
@@ -248,9 +266,11 @@ impl Class {
                     let mut term = term.clone();
                     term["owner"] = json!(owner);
                     terms.push(term);
+                    self.terms.push(at);
                 }
             } else {
                 terms.push(term.clone());
+                self.terms.push(at);
             }
         }
         report.changed(path, sentences::of_images(by_name, by_tags));

@@ -50,8 +50,14 @@ impl FromKarpenter for Karpenter {
 }
 
 /// EKS Auto Mode (<https://docs.aws.amazon.com/eks/latest/userguide/create-node-class.html>).
-const AUTO_MODE: Managed =
-    Managed { name: "EKS Auto Mode", group: "eks.amazonaws.com", kind: "NodeClass", field: of_auto_mode };
+const AUTO_MODE: Managed = Managed {
+    name: "EKS Auto Mode",
+    group: "eks.amazonaws.com",
+    kind: "NodeClass",
+    also: "Nodes of EKS Auto Mode need no DaemonSets for pod networking, so the cluster may lack them: install the add-ons vpc-cni and \
+           kube-proxy, and CoreDNS, before Poolwright buys nodes.",
+    field: of_auto_mode,
+};
 
 /// Says what to do about a field of a NodeClass of Auto Mode.
 fn of_auto_mode(field: &str) -> &'static str {
@@ -59,7 +65,16 @@ fn of_auto_mode(field: &str) -> &'static str {
         "subnetSelectorTerms" | "securityGroupSelectorTerms" => {
             "Copy it into the EC2NodeClass, where it selects the same."
         }
-        "role" | "instanceProfile" | "tags" | "capacityReservationSelectorTerms" => {
+        // What the role of Auto Mode has: <https://docs.aws.amazon.com/eks/latest/userguide/auto-create-node-role.html>. What other
+        // nodes need: <https://docs.aws.amazon.com/eks/latest/userguide/create-node-role.html>. A role has one access entry, and the
+        // type of an entry cannot change: <https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html>.
+        "role" | "instanceProfile" => {
+            "Write another role in `role` of the EC2NodeClass. A role of EKS Auto Mode usually has only AmazonEKSWorkerNodeMinimalPolicy and \
+             an access entry of type EC2, with which nodes of Poolwright cannot join the cluster. Theirs needs AmazonEKSWorkerNodePolicy, \
+             AmazonEKS_CNI_Policy, AmazonEC2ContainerRegistryPullOnly and an access entry of type EC2_LINUX, as the template in \
+             docs/aws.md creates them."
+        }
+        "tags" | "capacityReservationSelectorTerms" => {
             "Copy it into the EC2NodeClass, where it has the same name."
         }
         "ephemeralStorage" => {

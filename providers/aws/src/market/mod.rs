@@ -152,7 +152,7 @@ impl Market {
             zones.contains(&offering.id.zone) && image_for(&class.images, kind).is_some()
         });
         let too_small = sold.left_out.into_iter().filter(|one| one.too_small).map(|one| one.instance_type);
-        (with_addable(catalogue, &class.spec), sold.reserved, too_small.collect())
+        (with_addable(catalogue, &class.spec, class.family), sold.reserved, too_small.collect())
     }
 
     /// Returns the instance types with no resources left for pods, if the catalogue of this class is known.

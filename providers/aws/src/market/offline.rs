@@ -102,7 +102,7 @@ fn of_class(class: &EC2NodeClass, catalogue: &Catalogue, to_tell: &mut Told) -> 
             )
         }));
     }
-    Ok(with_addable(with_image, spec))
+    Ok(with_addable(with_image, spec, family))
 }
 
 /// Returns the status of the class, or an empty one if it describes an earlier spec.

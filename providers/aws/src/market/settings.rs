@@ -1,17 +1,18 @@
 //! The settings of a node class that affect the allocatable resources of its nodes.
 
-use poolwright_catalog::Catalogue;
+use poolwright_catalog::{Catalogue, ResourceName};
 use poolwright_provider_aws_model::instance::{
     Efa, KubeletReserved, LocalDisks, MaxPods, ReservedMemoryBasis, Settings, VPC_EFA,
 };
 
 use crate::launch::template::gibibytes;
 use crate::node_class::{
-    self, AmiFamily, BlockDeviceMapping, EC2NodeClassSpec, InstanceStorePolicy, kubelet_disk,
+    self, AmiFamily, BlockDeviceMapping, EC2NodeClassSpec, InstanceStorePolicy, kubelet_devices, kubelet_disk,
 };
 
 /// Records in the catalogue of a class which of its fields adds a resource that its nodes lack.
-pub(super) fn with_addable(catalogue: Catalogue, spec: &EC2NodeClassSpec) -> Catalogue {
+pub(super) fn with_addable(catalogue: Catalogue, spec: &EC2NodeClassSpec, family: AmiFamily) -> Catalogue {
+    let catalogue = catalogue.with_addable(ResourceName::EPHEMERAL_STORAGE, &larger_disk(spec, family));
     match spec.efa {
         node_class::Efa::None => catalogue.with_addable(VPC_EFA, "spec.efa: Auto"),
         node_class::Efa::Auto => catalogue,
@@ -32,21 +33,46 @@ pub(super) fn settings(spec: &EC2NodeClassSpec, family: AmiFamily, kept: Kubelet
             AmiFamily::Al2023 | AmiFamily::Ubuntu | AmiFamily::Custom => ReservedMemoryBasis::Addresses,
         },
         root_disk_gib: root_disk(family, &spec.block_device_mappings).unwrap_or(defaults.root_disk_gib),
-        local_disks: match (spec.instance_store_policy, family) {
-            // For Custom, the user data of the class makes the array.
-            (
-                Some(InstanceStorePolicy::Raid0),
-                AmiFamily::Al2023 | AmiFamily::Bottlerocket | AmiFamily::Custom,
-            ) => LocalDisks::Raid0,
-            // A launch with Ubuntu and this policy is refused.
-            (Some(InstanceStorePolicy::Raid0), AmiFamily::Ubuntu) | (None, _) => LocalDisks::Unused,
-        },
+        local_disks: local_disks(spec, family),
         efa: match spec.efa {
             node_class::Efa::Auto => Efa::All,
             node_class::Efa::None => Efa::None,
         },
         kept,
         ..defaults
+    }
+}
+
+/// Says how the class gets a larger disk for ephemeral storage, as the start of a sentence that the class ends.
+fn larger_disk(spec: &EC2NodeClassSpec, family: AmiFamily) -> String {
+    let listed = kubelet_disk(family, &spec.block_device_mappings).map(|disk| disk.device_name.as_str());
+    let which = match local_disks(spec, family) {
+        LocalDisks::Raid0 => ", which types without local disks use,",
+        LocalDisks::Unused => "",
+    };
+    match (listed, kubelet_devices(family).first()) {
+        (Some(device), _) => {
+            format!("write a larger volumeSize of {device}{which} in spec.blockDeviceMappings")
+        }
+        (None, Some(device)) => {
+            format!("list the kubelet's disk {device}{which} with its volumeSize in spec.blockDeviceMappings")
+        }
+        (None, None) => {
+            format!("list the kubelet's disk{which} with its volumeSize in spec.blockDeviceMappings")
+        }
+    }
+}
+
+/// Returns what becomes of the local disks of nodes.
+fn local_disks(spec: &EC2NodeClassSpec, family: AmiFamily) -> LocalDisks {
+    match (spec.instance_store_policy, family) {
+        // For Custom, the user data of the class makes the array.
+        (
+            Some(InstanceStorePolicy::Raid0),
+            AmiFamily::Al2023 | AmiFamily::Bottlerocket | AmiFamily::Custom,
+        ) => LocalDisks::Raid0,
+        // A launch with Ubuntu and this policy is refused.
+        (Some(InstanceStorePolicy::Raid0), AmiFamily::Ubuntu) | (None, _) => LocalDisks::Unused,
     }
 }
 
@@ -59,6 +85,30 @@ pub(super) fn root_disk(family: AmiFamily, disks: &[BlockDeviceMapping]) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_class_names_the_disk_that_gives_its_nodes_more_ephemeral_storage() {
+        let setting = |family: AmiFamily, alias: &str, disks: serde_json::Value, raid: bool| {
+            let mut spec = serde_json::json!({"role": "node", "amiSelectorTerms": [{"alias": alias}],
+                "subnetSelectorTerms": [{"id": "subnet-1"}], "securityGroupSelectorTerms": [{"id": "sg-1"}],
+                "blockDeviceMappings": disks});
+            if raid {
+                spec["instanceStorePolicy"] = serde_json::json!("RAID0");
+            }
+            let spec: EC2NodeClassSpec = serde_json::from_value(spec).expect("a spec");
+            let catalogue = with_addable(poolwright_catalog::builtin(), &spec, family);
+            catalogue.addable(ResourceName::EPHEMERAL_STORAGE).expect("a disk").to_owned()
+        };
+        assert_eq!(
+            setting(AmiFamily::Bottlerocket, "bottlerocket@latest", serde_json::json!([]), false),
+            "list the kubelet's disk /dev/xvdb with its volumeSize in spec.blockDeviceMappings"
+        );
+        let disks = serde_json::json!([{"deviceName": "/dev/xvda", "ebs": {"volumeSize": "100Gi"}}]);
+        assert_eq!(
+            setting(AmiFamily::Al2023, "al2023@latest", disks, true),
+            "write a larger volumeSize of /dev/xvda, which types without local disks use, in spec.blockDeviceMappings"
+        );
+    }
 
     #[test]
     fn ephemeral_storage_of_bottlerocket_is_the_data_disk_and_not_the_small_one_of_the_system() {

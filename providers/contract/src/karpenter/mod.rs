@@ -52,6 +52,8 @@ pub struct Managed {
     pub group: &'static str,
     /// The kind of its node class.
     pub kind: &'static str,
+    /// Says what else the cluster needs for nodes of a node class of Poolwright's, as sentences.
+    pub also: &'static str,
     /// Says what to do about a field of its node class.
     pub field: fn(&str) -> &'static str,
 }

@@ -140,9 +140,10 @@ pub(super) fn node_class(kind: &str, value: &Value, report: &mut Report) {
 pub(super) fn managed(service: &Managed, ours: &str, value: &Value, report: &mut Report) {
     let whole = format!(
         "It belongs to {}, which chooses the image and its user data itself: no {ours} is written. Write one of the same name \
-         (docs/{}.md), which the converted pools name in `nodeClassRef`.",
+         (docs/{}.md), which the converted pools name in `nodeClassRef`. {}",
         service.name,
-        ours.to_ascii_lowercase()
+        ours.to_ascii_lowercase(),
+        service.also
     );
     each_field(value, &whole, report, |key| (service.field)(key).to_owned());
 }

@@ -41,6 +41,15 @@ fn allows(wanted: &KarpenterRequirement, kind: &InstanceType) -> bool {
             count = gpu.map(|gpu| gpu.count.to_string());
             count.as_deref()
         }
+        LabelMapping::Renamed(ours::GPU_MEMORY) => match gpu.map(|gpu| gpu.memory_mib) {
+            // Nobody knows whether it allows this type.
+            Some(None) => return true,
+            memory => {
+                count = memory.flatten().map(|memory| memory.to_string());
+                count.as_deref()
+            }
+        },
+        LabelMapping::Renamed(ours::PROVIDER) => Some(kind.provider.as_str()),
         LabelMapping::GpuManufacturer => gpu.map(|_| "nvidia"),
         LabelMapping::Category => Some(category),
         LabelMapping::Generation => Some(generation),

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use poolwright_api::{Operator, meant};
+use poolwright_api::Operator;
 use poolwright_provider_contract::karpenter::Report;
 use poolwright_terms::labels as ours;
 
 use super::labels::KARPENTER_CATALOGUE;
 use super::requirements::KarpenterRequirement;
+use crate::near::near;
 
 /// Returns all values of a label that has few: system, architecture, capacity type.
 fn choices(to: &str) -> Option<&'static [&'static str]> {
@@ -100,7 +101,7 @@ pub(super) fn remark(to: &str, operator: Operator, values: &[String]) -> String 
     // Names of zones and regions differ by single letters, so the nearest one means nothing.
     if ![ours::ZONE, ours::REGION].contains(&to) {
         for value in strange {
-            if let Some(near) = meant(value, known.iter().map(String::as_str)) {
+            if let Some(near) = near(value, known.iter().map(String::as_str)) {
                 said = format!("{said} For `{value}`, did you mean `{near}`?");
             }
         }

@@ -40,7 +40,7 @@ pub fn prices(flags: &PricesFlags, out: &mut impl Write) -> Result<ExitStatus, F
         None => "--provider reads the prices of today from a cloud",
     };
     let oldest = price_age::oldest(prices::matching(&believed, &wanted));
-    list.notes.extend(price_age::note(oldest, believed.today, remedy));
+    list.notes.extend(price_age::note(oldest, believed.today, "", remedy));
     let first = match (flags.first, flags.output) {
         (Some(first), _) => first,
         (None, MarketFormat::Table | MarketFormat::Wide) => SHOWN,

@@ -104,7 +104,12 @@ impl Input {
             _ => None,
         };
         let offerings = buyable::offerings(snapshot.pools.values().map(|pool| &**pool), sold);
-        price_age::note(price_age::oldest(offerings), price_age::today(), price_age::CATALOGUE)
+        price_age::note(
+            price_age::oldest(offerings),
+            price_age::today(),
+            price_age::BUYABLE,
+            price_age::CATALOGUE,
+        )
     }
 }
 

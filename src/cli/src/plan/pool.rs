@@ -79,6 +79,7 @@ pub fn without_pool(
     let range = Range { class: &pool.node_class, sold: &sold, left_out: Some(&unsold) };
     let (asked, note) = not_sold::without_pool(range, &whole, snapshot.pods.unbound());
     notes.extend(note);
+    notes.extend(not_sold::unknown_to_all(&offers.catalogue, snapshot.pods.unbound()));
     unsold.retain(|name, _| !asked.contains(name));
     let catalogue = whole.filtered(|kind, _| !unsold.contains_key(&kind.name));
     snapshot.catalogues.insert(pool.node_class.clone(), Ok(Arc::new(catalogue.clone())));
@@ -94,7 +95,7 @@ fn by_usual_class(catalogue: &Catalogue) -> (Catalogue, BTreeMap<InstanceTypeNam
     (catalogue.filtered(|kind, _| !unsold.contains_key(&kind.name)), unsold)
 }
 
-/// Returns the catalogues of the node classes of the pools. Adds notes about types that are asked for by name but not sold.
+/// Returns the catalogues of the node classes of the pools. Adds notes about what is asked for by name but not sold.
 ///
 /// A missing class sells nothing if `strict` is set, as in a cluster. Otherwise, for manifests, it sells what a plan without a
 /// pool could buy, and a note says so, unless the manifests have other classes of its kind.

@@ -106,6 +106,7 @@ fn a_plan_that_was_chosen_by_its_cost_over_time_shows_it_beside_the_cost_of_the_
     assert_eq!(json["overTime"], serde_json::json!({"usd": 12.34, "lowerBoundUsd": 12.0}));
     assert_eq!(json.get("lowerBoundUsdPerHour"), None);
     document.over_time.as_mut().expect("the costs").lower_bound_usd = Usd::default();
+    document.baselines.one_pod_per_node.ignores_namespace_limits = true;
     let mut table = Vec::new();
     print::plan(&document, OutputFormat::Table, &mut table).expect("it is printed");
     let table = String::from_utf8(table).expect("text");
@@ -113,4 +114,12 @@ fn a_plan_that_was_chosen_by_its_cost_over_time_shows_it_beside_the_cost_of_the_
         table.contains("\nLower bound       none is known, so another plan could cost less\n"),
         "{table}"
     );
+    assert!(
+        table.contains("\nOne pod per node  not compared: it may exceed a limit of a namespace"),
+        "{table}"
+    );
+    assert!(!table.contains("both with the same prices"), "{table}");
+    let json = serde_json::to_value(&document).expect("JSON");
+    assert_eq!(json["baselines"].get("onePodPerNodeUsdPerHour"), None);
+    assert!(json["baselines"].get("firstFitUsdPerHour").is_some());
 }

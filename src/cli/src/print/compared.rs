@@ -68,7 +68,7 @@ fn name(rule: CostRule) -> &'static str {
     }
 }
 
-fn rule(plan: &Document, RuleCost { rule, usd_per_hour, at_least }: RuleCost) -> String {
+fn rule(plan: &Document, RuleCost { rule, usd_per_hour, at_least, risk_without }: RuleCost) -> String {
     let (without, counted) = match rule {
         CostRule::Weights => ("with equal weights", true),
         CostRule::Preferences => ("without them", true),
@@ -77,7 +77,7 @@ fn rule(plan: &Document, RuleCost { rule, usd_per_hour, at_least }: RuleCost) ->
         CostRule::MinValues => ("without minValues", true),
     };
     let risk = plan.risk_usd_per_hour.filter(|_| counted).unwrap_or_default();
-    let with_loss = if risk > UsdPerHour::ZERO { ", expected loss included" } else { "" };
+    let with_loss = if risk + risk_without > UsdPerHour::ZERO { ", expected loss included" } else { "" };
     match usd_per_hour {
         Some(cost) if cost > UsdPerHour::ZERO => {
             let least = if at_least { "at least " } else { "" };
@@ -96,13 +96,19 @@ fn rule(plan: &Document, RuleCost { rule, usd_per_hour, at_least }: RuleCost) ->
 /// Returns a row for each simpler way to buy.
 pub fn baselines(plan: &Document) -> Vec<(&'static str, String)> {
     let (alone, first_fit) = (&plan.baselines.one_pod_per_node, &plan.baselines.first_fit);
-    let note = "both with the same prices, limits, commitments and weights, at this moment; `simulate` compares costs over time";
-    vec![
+    let note = "with the same prices, limits, commitments and weights, at this moment; `simulate` compares costs over time";
+    let is_compared = |other: &Baseline| plan.against(other) != Against::BeyondNamespaceLimits;
+    let mut rows = vec![
         // Nobody buys a node for each pod, so what that costs more is no saving.
         ("One pod per node", against(plan, alone, false)),
         ("First fit", against(plan, first_fit, true)),
-        ("", note.to_owned()),
-    ]
+    ];
+    match (is_compared(alone), is_compared(first_fit)) {
+        (true, true) => rows.push(("", format!("both {note}"))),
+        (false, false) => {}
+        _ => rows.push(("", note.to_owned())),
+    }
+    rows
 }
 
 fn against(plan: &Document, other: &Baseline, is_saving: bool) -> String {
@@ -112,6 +118,9 @@ fn against(plan: &Document, other: &Baseline, is_saving: bool) -> String {
         format!("{:#}", other.cost)
     };
     match plan.against(other) {
+        Against::BeyondNamespaceLimits => {
+            "not compared: it may exceed a limit of a namespace, which this plan keeps".to_owned()
+        }
         Against::FewerPods(left) => {
             text + &format!(", without {}: within the limits it finds no node for them", pods(left))
         }

@@ -255,7 +255,7 @@ fn figures(plan: &Document, layout: TableLayout) -> String {
     let catalogue = &plan.catalogue;
     let mut chosen_from = vec![catalogue.source.clone(), counted(catalogue.offerings, "offering")];
     chosen_from.push(match &catalogue.as_of {
-        Some(day) => format!("oldest price of {day}"),
+        Some(day) => format!("its oldest price of {day}"),
         None => "prices undated".to_owned(),
     });
     if catalogue.unknown_prices > 0 {

@@ -151,7 +151,7 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
     let remedy = "--prices takes newer ones (docs/catalogue.md)";
     let sold = |class: &NodeClassRef| pools.sold.get(class).map(|catalogue| &**catalogue);
     let offerings = buyable::offerings(pools.models.iter(), sold);
-    let old = price_age::note(price_age::oldest(offerings), price_age::today(), remedy);
+    let old = price_age::note(price_age::oldest(offerings), price_age::today(), price_age::BUYABLE, remedy);
     let notes = pools.notes.iter().chain(&work.notes).cloned();
     let ignored = ignored_by_limit(&pools.models).into_iter().chain(ignored);
     let notes = notes.chain(ignored).chain(intolerable).chain(not_sold).chain(old).collect();

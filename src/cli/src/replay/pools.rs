@@ -218,7 +218,7 @@ pub fn intolerable<'a>(pools: &[Pool], pods: impl Iterator<Item = &'a Pod> + Clo
 }
 
 impl Pools {
-    /// Says which types pools and pods ask for by name although no class sells them by default.
+    /// Says which types pools and pods ask for by name although no class sells them by default, and which values no offering has.
     pub fn not_sold<'a>(&'a self, prices: &Catalogue, pods: impl Iterator<Item = &'a Pod>) -> Vec<String> {
         let range = |(class, sold): (&'a NodeClassRef, &'a Arc<Catalogue>)| Range {
             class,

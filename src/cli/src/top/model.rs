@@ -226,7 +226,7 @@ fn old_prices(reading: &Reading) -> Option<String> {
         claim.status.as_ref()?.price.as_ref()?.as_of.as_ref()?.parse::<jiff::civil::Date>().ok()
     });
     let today = reading.at.to_zoned(TimeZone::UTC).date();
-    price_age::note(dates.min(), today, "a node keeps the price of its launch")
+    price_age::note(dates.min(), today, "", "a node keeps the price of its launch")
 }
 
 fn counts<'a>(rows: impl Iterator<Item = &'a NodeRow>) -> NodeCounts {

@@ -19,6 +19,7 @@ mod providers;
 mod refused;
 mod replays;
 mod rounds;
+mod rule_costs;
 mod shared_gpus;
 mod support;
 mod third_cloud;

@@ -82,9 +82,9 @@ fn a_plan_tells_the_age_of_prices_that_its_pools_could_pay() {
         capacity("on-demand")
     );
     let on_demand = notes(&plan(&["-f", "-"], &format!("{}{POD}", pool(&only))));
-    assert!(!on_demand.contains("the oldest price is of 2025-"), "{on_demand}");
+    assert!(!on_demand.contains("the oldest price of what may be bought is of 2025-"), "{on_demand}");
     let any = notes(&plan(&["-f", "-"], &format!("{}{POD}", pool(""))));
-    assert!(any.contains("the oldest price is of 2025-"), "{any}");
+    assert!(any.contains("the oldest price of what may be bought is of 2025-"), "{any}");
 }
 
 #[test]

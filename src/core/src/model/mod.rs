@@ -1,5 +1,6 @@
 //! The cluster as decisions see it: plain data, converted and validated by `intake`.
 
+pub(crate) mod baseline;
 pub(crate) mod budget;
 pub(crate) mod buffer;
 pub(crate) mod claim;

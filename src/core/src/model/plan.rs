@@ -10,6 +10,7 @@ use poolwright_solver::Proof;
 use poolwright_terms::{NodeClassRef, Reason, Taint};
 use serde::{Deserialize, Serialize};
 
+use crate::model::baseline::Baselines;
 use crate::model::claim::Deadlines;
 use crate::model::names::ClaimName;
 use crate::model::names::PoolName;
@@ -503,34 +504,6 @@ pub struct DeferredPods {
     pub planned: u64,
 }
 
-/// Simpler ways to buy for the pods on new nodes, with the prices, limits, commitments and weights that the plan has. Zero if
-/// nothing is bought or baselines are not requested.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Baselines {
-    /// Each pod on the cheapest node that fits it, without any other pod.
-    pub one_pod_per_node: Baseline,
-    /// First-fit decreasing, with each new node the cheapest that fits its pods.
-    pub first_fit: Baseline,
-}
-
-/// What a simpler way to buy costs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Baseline {
-    /// The prices of its nodes, minus the part that commitments pay.
-    pub cost: UsdPerHour,
-    /// The counted cost of interruptions, as in [`Plan::risk`].
-    pub risk: UsdPerHour,
-    /// The cost over time, if the plan was chosen by it.
-    pub over_time: Option<Usd>,
-    /// The pods on new nodes of the plan that it cannot place. If there are any, its costs are not those of the same pods.
-    pub unplaced: usize,
-    /// Whether its nodes may leave the cloud less choice than `minValues` of a pool asks for, which the plan keeps.
-    pub ignores_min_values: bool,
-    /// Whether its nodes may break a rule of a pool on spot nodes, which the plan keeps.
-    #[serde(default)]
-    pub ignores_spot_rules: bool,
-}
-
 /// A rule by which a plan may cost more than another plan for the same pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -557,6 +530,9 @@ pub struct RuleCost {
     pub cost: Option<UsdPerHour>,
     /// Whether a better plan without the rule may exist, so that the rule costs this much or more.
     pub at_least: bool,
+    /// The risk of the plan without the rule, as far as `cost` counts it.
+    #[serde(default)]
+    pub risk: UsdPerHour,
 }
 
 /// Counts of pods by result.

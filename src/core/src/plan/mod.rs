@@ -30,11 +30,12 @@ pub(crate) mod spot_rule;
 pub(crate) mod unplaced;
 
 pub use crate::demand::{ExpectedPods, MOST_OF_OWNER, expected};
+pub use crate::model::baseline::{Baseline, Baselines};
 pub use crate::model::options::{MinValuesPolicy, PlanOptions, Sharing, SpotRisk};
 pub use crate::model::plan::{
-    Baseline, Baselines, Commitment, CommitmentUse, CostRule, Counts, LabelChoice, Moved, MovedTo, OverTime,
-    PlacedPod, Plan, PlannedClaim, PlannedGpu, PlannedInstance, PlannedShare, PoolFindings, RuleCost, Solve,
-    Target, UnplacedPod, UnplacedReason,
+    Commitment, CommitmentUse, CostRule, Counts, LabelChoice, Moved, MovedTo, OverTime, PlacedPod, Plan,
+    PlannedClaim, PlannedGpu, PlannedInstance, PlannedShare, PoolFindings, RuleCost, Solve, Target,
+    UnplacedPod, UnplacedReason,
 };
 pub use crate::model::plan_cache::PlanCache;
 pub use crate::model::relaxed::{PreferencePolicy, RelaxedPreference, WhyRelaxed};

@@ -6,6 +6,7 @@
 //!
 //! The limits are on buying. Pods keep places of earlier plans, and the scheduler may bind held pods wherever there is room.
 
+mod baselines;
 mod fewer_nodes;
 mod units;
 
@@ -72,6 +73,7 @@ impl<'a> PlanContext<'a> {
         let mut held = Held::new();
         let mut attempt = self.weigh_with_fewer_nodes(&ceilings, (successors, supply), &mut held, stop);
         self.tell(&held, successors, &mut attempt.plan);
+        self.judge_baselines(&ceilings, successors, &mut attempt.plan);
         attempt
     }
 

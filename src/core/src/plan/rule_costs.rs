@@ -104,5 +104,5 @@ fn compared(plan: &Plan, without: &Plan, rule: CostRule) -> RuleCost {
         && without.pinned_pods == 0
         && without.steered_pods == 0;
     let cost = is_comparable.then(|| counted(plan).saturating_sub(counted(without)));
-    RuleCost { rule, cost, at_least: !is_lowest }
+    RuleCost { rule, cost, at_least: !is_lowest, risk: counted(without).saturating_sub(without.cost) }
 }

@@ -280,10 +280,22 @@ impl Judge<'_, '_> {
         if !is_cut && misses.iter().any(is_instance) && self.wider.holds_if_cut(asked.spec) {
             return "plan with `--sharing mig`".to_owned();
         }
+        let is_disk = |resource: &ResourceName| resource.as_str() == ResourceName::EPHEMERAL_STORAGE;
+        let catalogue = self.wider.supply.catalogue(at);
+        let larger_disk = catalogue
+            .addable(ResourceName::EPHEMERAL_STORAGE)
+            .map(|change| format!("{change} of {}", self.wider.supply.pools[at].pool.node_class));
         let (mut less, mut others, mut widens) = (Vec::new(), Vec::new(), false);
         for miss in misses {
             match miss.change {
                 Change::Words(words) => others.push(words),
+                Change::Less(resource, available) if larger_disk.is_some() && is_disk(&resource) => {
+                    let ask = (available > 0).then(|| {
+                        format!(", or ask for at most {} {resource}", at_most(&resource, available))
+                    });
+                    others
+                        .extend(larger_disk.as_ref().map(|change| change.clone() + &ask.unwrap_or_default()));
+                }
                 Change::Less(_, 0) if widen.is_none() => return String::new(),
                 Change::Less(resource, available) => {
                     widens = true;

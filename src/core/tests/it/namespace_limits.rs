@@ -167,6 +167,34 @@ fn the_end_of_a_pod_makes_a_plan_if_the_limit_of_its_namespace_holds_others_back
 }
 
 #[test]
+fn a_baseline_that_may_exceed_a_limit_of_a_namespace_is_marked_and_one_within_all_limits_is_not() {
+    let sold = catalogue(vec![
+        Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.006")]),
+        Kind("g5.12xlarge", capacity(48, 192, 4), Some("a10g"), &[("a", "5.672")]),
+    ]);
+    let snapshot = with(cluster(sold, [pool("gpu")]), gpu_pods("ml", 5));
+    let alone = |limit: NamespaceLimit, most: &str| {
+        let plan = planned(&limited(snapshot.clone(), "ml", limit, most));
+        assert_eq!(plan.unplaced, [], "{most}");
+        plan.baselines.one_pod_per_node
+    };
+    // Four nodes for five pods: large nodes are bought, and a node for each pod would be one too many.
+    assert!(alone(NODES, "4").ignores_namespace_limits);
+    for (limit, most) in [(NODES, "5"), (GPUS, "5"), (MONEY, "5.03")] {
+        let alone = alone(limit, most);
+        assert!(!alone.ignores_namespace_limits, "{limit:?}");
+        assert_eq!((alone.cost, alone.nodes), (usd("5.03"), 5), "of the cheapest nodes");
+    }
+    // Small pods share one node, and the limit on nodes holds nobody back.
+    let small = (0..3).map(|n| of("ml", &format!("s{n}"), n, pod("", requests(1, 1, 0))));
+    let sold = catalogue(vec![Kind("m6i.xlarge", capacity(4, 16, 0), None, &[("a", "0.192")])]);
+    let plan = planned(&limited(with(cluster(sold, [pool("cpu")]), small), "ml", NODES, "1"));
+    assert_eq!((plan.claims.len(), plan.unplaced.len()), (1, 0));
+    assert!(plan.baselines.one_pod_per_node.ignores_namespace_limits);
+    assert!(!plan.baselines.first_fit.ignores_namespace_limits, "it buys one node, too");
+}
+
+#[test]
 fn a_node_beyond_the_limit_on_money_is_replaced_by_a_cheaper_one_for_fewer_pods() {
     let sold = catalogue(vec![
         Kind("c7.xlarge", capacity(4, 8, 0), None, &[("a", "0.17")]),

@@ -253,8 +253,38 @@ fn more_disk_is_told_where_it_is_set_and_devices_of_others_are_not_promised() {
         planned(&with(cluster(kinds.clone(), [pool("cpu")]), [wants])).unplaced[0].message.clone()
     };
     let told = message(ResourceName::EPHEMERAL_STORAGE, 50 << 30);
-    let advice = "if the class sets no disks, give types more in the column `ephemeral_storage_mib` of a file of --catalogue";
+    let advice = "if its kind has no disks, give types more in the column `ephemeral_storage_mib` of a file of --catalogue";
     assert!(told.contains("at most 17Gi") && told.contains(advice), "{told}");
+    // A larger type would do, and so would a larger disk, which costs less.
+    let both = vec![
+        Kind("small", disk(17), None, &[("a", "0.10")]),
+        Kind("large", disk(99), None, &[("a", "9.00")]),
+    ];
+    let sold = catalogue(both).with_addable(ResourceName::EPHEMERAL_STORAGE, "write a larger spec.disk");
+    let only =
+        Pool { requirements: vec![is_in("node.kubernetes.io/instance-type", &["small"])], ..pool("cpu") };
+    let wants = pod("a", requests(1, 1, 0).with(ResourceName::EPHEMERAL_STORAGE, 50 << 30));
+    let snapshot = with(cluster(sold, [only]), [wants]);
+    let plan = planned(&snapshot);
+    let told = &plan.unplaced[0].message;
+    assert!(
+        told.ends_with("has 17Gi; write a larger spec.disk of KwokNodeClass `default`, or ask for less"),
+        "{told}"
+    );
+    let lines = poolwright_core::why::pod(
+        &snapshot,
+        at(10),
+        &poolwright_core::plan::PlanOptions::default(),
+        &plan,
+        &plan.unplaced[0].pod,
+    );
+    let lines = lines.expect("the pod is known").join("\n");
+    assert!(
+        lines.contains(
+            "To change that: write a larger spec.disk of KwokNodeClass `default`, or ask for at most 17Gi"
+        ),
+        "{lines}"
+    );
     let adapter = message("vpc.amazonaws.com/efa", 1);
     assert!(adapter.ends_with("only if KwokNodeClass `default` has a setting that adds it"), "{adapter}");
     for device in ["amd.com/gpu", "example.com/gpu", "nvidia.com/gpus"] {

@@ -39,6 +39,8 @@ pub enum Under {
 /// A simpler way to buy, compared with the plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Against {
+    /// It may exceed a limit of a namespace, which the plan keeps, so it is no other way to buy.
+    BeyondNamespaceLimits,
     /// It leaves this many of the plan's pods without a place, so the costs are not those of the same pods.
     FewerPods(usize),
     /// It costs more, by this part of the plan's cost.
@@ -108,7 +110,9 @@ impl Document {
     /// Compares a simpler way to buy with the plan.
     pub fn against(&self, other: &Baseline) -> Against {
         let (mine, theirs) = (self.cost_usd_per_hour, other.cost);
-        if other.unplaced > 0 {
+        if other.ignores_namespace_limits {
+            Against::BeyondNamespaceLimits
+        } else if other.unplaced > 0 {
             Against::FewerPods(other.unplaced)
         } else if theirs < mine {
             Against::Cheaper(mine.saturating_sub(theirs), self.why_cheaper(other))

@@ -259,18 +259,18 @@ pub struct Baselines {
     pub first_fit: Baseline,
 }
 
-/// [`Baselines`] as documents show them.
+/// [`Baselines`] as documents show them. One that may exceed a limit of a namespace is absent.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct FlatBaselines {
-    #[serde(serialize_with = "usd")]
-    one_pod_per_node_usd_per_hour: UsdPerHour,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_usd")]
+    one_pod_per_node_usd_per_hour: Option<UsdPerHour>,
     #[serde(skip_serializing_if = "is_nothing", serialize_with = "usd")]
     one_pod_per_node_risk_usd_per_hour: UsdPerHour,
     #[serde(skip_serializing_if = "is_zero")]
     one_pod_per_node_unplaced: usize,
-    #[serde(serialize_with = "usd")]
-    first_fit_usd_per_hour: UsdPerHour,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_usd")]
+    first_fit_usd_per_hour: Option<UsdPerHour>,
     #[serde(skip_serializing_if = "is_nothing", serialize_with = "usd")]
     first_fit_risk_usd_per_hour: UsdPerHour,
     #[serde(skip_serializing_if = "is_zero")]
@@ -279,13 +279,15 @@ struct FlatBaselines {
 
 impl From<Baselines> for FlatBaselines {
     fn from(Baselines { one_pod_per_node, first_fit }: Baselines) -> Self {
+        let shown = |one: Baseline| Some(one).filter(|one| !one.ignores_namespace_limits);
+        let (alone, first_fit) = (shown(one_pod_per_node), shown(first_fit));
         Self {
-            one_pod_per_node_usd_per_hour: one_pod_per_node.cost,
-            one_pod_per_node_risk_usd_per_hour: one_pod_per_node.risk,
-            one_pod_per_node_unplaced: one_pod_per_node.unplaced,
-            first_fit_usd_per_hour: first_fit.cost,
-            first_fit_risk_usd_per_hour: first_fit.risk,
-            first_fit_unplaced: first_fit.unplaced,
+            one_pod_per_node_usd_per_hour: alone.map(|one| one.cost),
+            one_pod_per_node_risk_usd_per_hour: alone.map(|one| one.risk).unwrap_or_default(),
+            one_pod_per_node_unplaced: alone.map_or(0, |one| one.unplaced),
+            first_fit_usd_per_hour: first_fit.map(|one| one.cost),
+            first_fit_risk_usd_per_hour: first_fit.map(|one| one.risk).unwrap_or_default(),
+            first_fit_unplaced: first_fit.map_or(0, |one| one.unplaced),
         }
     }
 }
@@ -302,6 +304,9 @@ pub struct RuleCost {
     /// Whether the rule may cost more than that, because a better plan without it may exist. Absent if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
+    /// The expected loss of a plan without the rule, as far as the cost of the rule counts it.
+    #[serde(skip)]
+    pub risk_without: UsdPerHour,
 }
 
 /// The catalogue that the plan chose from.

@@ -202,7 +202,12 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
         rules: plan
             .rules
             .iter()
-            .map(|of| RuleCost { rule: of.rule, usd_per_hour: of.cost, at_least: of.at_least })
+            .map(|of| RuleCost {
+                rule: of.rule,
+                usd_per_hour: of.cost,
+                at_least: of.at_least,
+                risk_without: of.risk,
+            })
             .collect(),
         in_steps: plan.in_steps,
         commitments: plan

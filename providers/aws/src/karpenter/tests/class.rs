@@ -51,6 +51,18 @@ fn images_by_name_get_the_owners_that_karpenter_takes_without_a_word() {
 }
 
 #[test]
+fn a_problem_of_a_term_for_images_names_its_place_in_the_source_once() {
+    let wrong = json!({"id": 5});
+    let said = problem(&of(&class(|spec| spec["amiSelectorTerms"] = json!([{"name": "gpu-*"}, wrong]))));
+    assert!(
+        said.contains("spec.amiSelectorTerms[1]") && !said.contains("spec.amiSelectorTerms[2]"),
+        "{said}"
+    );
+    let twice = problem(&of(&class(|spec| spec["amiSelectorTerms"] = json!([{"name": 5}]))));
+    assert_eq!(twice.matches("spec.amiSelectorTerms[").count(), 1, "{twice}");
+}
+
+#[test]
 fn families_without_user_data_are_problems_that_say_where_to_go() {
     let said = problem(&of(&class(|spec| spec["amiSelectorTerms"] = json!([{"alias": "al2@latest"}]))));
     assert!(

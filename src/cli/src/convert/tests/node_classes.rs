@@ -49,7 +49,11 @@ fn a_node_class_of_a_managed_service_is_reported_field_by_field_and_says_what_to
     assert_eq!((converted.problems.as_slice(), converted.node_classes.len()), (&[][..], 0));
     let whole = &note(&converted, "").sentence;
     assert!(whole.contains("EKS Auto Mode") && whole.contains("(docs/ec2nodeclass.md)"), "{whole}");
-    assert!(note(&converted, "spec.role").sentence.contains("Copy it"));
+    assert!(whole.contains("vpc-cni") && whole.contains("kube-proxy"), "nodes need both: {whole}");
+    let role = &note(&converted, "spec.role").sentence;
+    assert!(!role.contains("Copy it"), "a role of EKS Auto Mode does not do: {role}");
+    assert!(role.contains("AmazonEKSWorkerNodePolicy") && role.contains("EC2_LINUX"), "{role}");
+    assert!(note(&converted, "spec.subnetSelectorTerms").sentence.contains("Copy it"));
     assert!(note(&converted, "spec.ephemeralStorage").sentence.contains("blockDeviceMappings"));
     assert_eq!(converted.notes.len(), 4);
 }

@@ -45,6 +45,16 @@ fn a_list_has_no_name_that_another_requirement_excludes() {
 }
 
 #[test]
+fn a_list_has_no_type_whose_gpus_have_less_memory_than_another_requirement_asks_for() {
+    let converted = requiring(&json!([
+        {"key": "karpenter.k8s.aws/instance-gpu-memory", "operator": "Gt", "values": ["20000"]},
+        family(&["g4dn", "g5"]),
+        size(&["8xlarge"]),
+    ]));
+    assert_eq!(values(&converted, TYPE), ["g5.8xlarge"], "a T4 has 16 GB, an A10G has 24 GB");
+}
+
+#[test]
 fn the_report_counts_the_names_that_the_result_has() {
     let converted = requiring(&json!([
         {"key": TYPE, "operator": "In", "values": ["p4d.24xlarge"]},

@@ -157,7 +157,7 @@ impl Unit<'_> {
 }
 
 /// Replaces the bound of a plan with larger nodes, which only counts these nodes. The bound of a plan for some of its pods with all
-/// nodes holds, if there is one.
+/// nodes holds, if there is one. The baselines do not count, either.
 fn lower_bound(plan: &mut Plan, other: Option<&Plan>) {
     plan.bound = other.map_or(UsdPerHour::ZERO, |other| other.bound.min(plan.bound));
     if let Some(over_time) = &mut plan.over_time {
@@ -165,6 +165,10 @@ fn lower_bound(plan: &mut Plan, other: Option<&Plan>) {
         over_time.bound = other.map_or(Usd::default(), |other| other.bound.min(over_time.bound));
     }
     plan.proof = other.map_or(plan.proof, |other| other.proof.max(plan.proof));
+    // The baselines chose from large nodes alone, and with all nodes they would buy more nodes than the limit allows.
+    for baseline in [&mut plan.baselines.one_pod_per_node, &mut plan.baselines.first_fit] {
+        baseline.ignores_namespace_limits = true;
+    }
 }
 
 #[cfg(test)]

@@ -191,7 +191,7 @@ fn of_node_class(
             )
         } else {
             format!(
-                "nodes of {class} have at most {most}; set larger disks there, or, if the class sets no disks, give types more in the column `{EPHEMERAL_STORAGE_COLUMN}` of a file of --catalogue; or ask for less",
+                "nodes of {class} have at most {most}; set larger disks there, or, if its kind has no disks, give types more in the column `{EPHEMERAL_STORAGE_COLUMN}` of a file of --catalogue; or ask for less",
                 class = pool.node_class
             )
         });
@@ -201,6 +201,13 @@ fn of_node_class(
         let class = if pool.is_implicit { "a node class".to_owned() } else { pool.node_class.to_string() };
         format!("no instance type in the catalogue has it, so a node can be bought for it only if {class} has a setting that adds it")
     })
+}
+
+/// Returns how the node class of the pool gives nodes a larger disk, if the resource is ephemeral storage and the class can.
+fn larger_disk(inputs: &UnplacedInputs<'_, '_>, at: usize, resource: &ResourceName) -> Option<String> {
+    let is_disk = resource.as_str() == ResourceName::EPHEMERAL_STORAGE;
+    let change = inputs.supply.catalogue(at).addable(resource.as_str()).filter(|_| is_disk)?;
+    Some(format!("{change} of {}, or ask for less", inputs.supply.pools[at].pool.node_class))
 }
 
 fn widen(kind: WiderType<'_>) -> String {
@@ -216,6 +223,9 @@ fn remedy(
     serving: &[&PoolOffering],
     (resource, wanted): (&ResourceName, u64),
 ) -> String {
+    if let Some(change) = larger_disk(inputs, at, resource) {
+        return change;
+    }
     if let Some(kind) = inputs.wider_with_labels(at, class) {
         return widen(kind);
     }

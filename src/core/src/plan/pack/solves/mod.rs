@@ -27,7 +27,8 @@ use poolwright_solver as solver;
 use poolwright_solver::{BitSet, Proof, Solution, StopSignal};
 
 use crate::model::Pod;
-use crate::model::plan::{Baselines, CommitmentUse, PlannedGpu, Solve};
+use crate::model::baseline::Baselines;
+use crate::model::plan::{CommitmentUse, PlannedGpu, Solve};
 use crate::plan::pack::room_lives::RoomLife;
 use crate::plan::pack::solves::candidates::{Fits, NodeCandidate, candidates};
 use crate::plan::pack::solves::columns::{Columns, Source, Sources};

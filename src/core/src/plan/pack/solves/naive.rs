@@ -8,7 +8,8 @@ use poolwright_solver::baseline::Simple;
 use poolwright_solver::problem::risk;
 
 use crate::model::Pod;
-use crate::model::plan::{Baseline, Baselines, CommitmentUse};
+use crate::model::baseline::{Baseline, Baselines};
+use crate::model::plan::CommitmentUse;
 use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::columns::{Columns, Source, Sources};
 use crate::plan::pack::solves::inputs::ExistingNodes;
@@ -112,6 +113,7 @@ impl<'a> Run<'_, '_, 'a, '_> {
                 sum.risk += risk(loses, candidate.interruptions);
                 over_time += risk(loses, rate);
                 counted += candidate.price;
+                sum.nodes += 1;
                 // A raised price counts, and the real one is paid.
                 let price = candidate.offer.availability.price().unwrap_or_default();
                 sum.cost += price;

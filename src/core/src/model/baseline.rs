@@ -1,0 +1,38 @@
+//! Simpler ways to buy than a plan, for comparison.
+
+use poolwright_catalog::{Usd, UsdPerHour};
+use serde::{Deserialize, Serialize};
+
+/// Simpler ways to buy for the pods on new nodes, with the prices, limits, commitments and weights that the plan has. Zero if
+/// nothing is bought or baselines are not requested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Baselines {
+    /// Each pod on the cheapest node that fits it, without any other pod.
+    pub one_pod_per_node: Baseline,
+    /// First-fit decreasing, with each new node the cheapest that fits its pods.
+    pub first_fit: Baseline,
+}
+
+/// What a simpler way to buy costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// The prices of its nodes, minus the part that commitments pay.
+    pub cost: UsdPerHour,
+    /// The counted cost of interruptions, as that of a plan.
+    pub risk: UsdPerHour,
+    /// The cost over time, if the plan was chosen by it.
+    pub over_time: Option<Usd>,
+    /// The pods on new nodes of the plan that it cannot place. If there are any, its costs are not those of the same pods.
+    pub unplaced: usize,
+    /// Whether its nodes may leave the cloud less choice than `minValues` of a pool asks for, which the plan keeps.
+    pub ignores_min_values: bool,
+    /// Whether its nodes may break a rule of a pool on spot nodes, which the plan keeps.
+    #[serde(default)]
+    pub ignores_spot_rules: bool,
+    /// The number of its nodes.
+    #[serde(default)]
+    pub nodes: u64,
+    /// Whether its nodes may exceed a limit of a namespace, which the plan keeps. Then its costs are no measure of the plan.
+    #[serde(default)]
+    pub ignores_namespace_limits: bool,
+}
