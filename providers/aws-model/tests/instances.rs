@@ -104,6 +104,7 @@ fn every_label_of_every_type_is_one_the_api_server_accepts() {
         price: poolwright_catalog::Price::Unknown(poolwright_catalog::UnknownPrice::Missing),
         available: None,
         interruptions: None,
+        notice: None,
     };
     let mut types = 0;
     for kind in described().values().filter_map(|facts| instance_type(facts, &Settings::default()).ok()) {

@@ -124,6 +124,7 @@ fn cloud() -> Arc<MemoryCloud> {
         }),
         available: None,
         interruptions: None,
+        notice: None,
     };
     let catalogue = Catalogue::new(
         CatalogueOrigin { source: "a test".to_owned(), as_of: None },

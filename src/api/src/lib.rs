@@ -22,6 +22,7 @@ mod patterns;
 mod problem;
 mod spelling;
 pub mod strict;
+mod units;
 
 pub use amount::Amount;
 pub use common::{Deadlines, conditions_schema, time_schema};
@@ -43,3 +44,4 @@ pub use node_pool::{
 pub use patterns::PATTERNS;
 pub use problem::{FieldProblem, key_segment};
 pub use spelling::meant;
+pub use units::Units;

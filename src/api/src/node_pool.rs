@@ -12,6 +12,7 @@ use crate::amount::Amount;
 use crate::common::{Deadlines, conditions_schema};
 use crate::disruption::Disruption;
 use crate::duration::{DurationText, ExpiryText, IdleText};
+use crate::units::Units;
 
 /// The nodes that Poolwright may buy, how many, and their labels and taints.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -104,12 +105,17 @@ pub struct NodePoolSpec {
     validation = Rule::new("has(self.schedule) == has(self.duration)")
         .message("a buffer has a schedule and a duration, or neither: it is kept for that long from each time of the schedule on"),
     validation = Rule::new("!has(self.timeZone) || has(self.schedule)")
-        .message("the timeZone of a buffer is that of its schedule: write one, or remove it")
+        .message("the timeZone of a buffer is that of its schedule: write one, or remove it"),
+    validation = Rule::new("!has(self.maxUnits) || string(self.units) == 'auto'")
+        .message("maxUnits is the most that auto keeps; write auto for units, or remove maxUnits")
 )]
 pub struct BufferUnits {
-    /// The number of units.
-    #[schemars(range(min = 1, max = 100))]
-    pub units: i32,
+    /// The number of units, or `auto` for as many as pay.
+    pub units: Units,
+    /// The most units that `auto` keeps. The default is 4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 20))]
+    pub max_units: Option<i32>,
     /// The requests of one unit, like those of a pod: `nvidia.com/gpu: 1`, `cpu: 4`.
     #[schemars(extend("minProperties" = 1, "maxProperties" = 15))]
     #[x_kube(

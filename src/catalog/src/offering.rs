@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::time::Duration;
 
 use jiff::civil::Date;
 use poolwright_terms::CapacityType;
@@ -67,6 +68,9 @@ pub struct Offering {
     pub available: Option<u32>,
     /// The rate at which the cloud interrupts its nodes; `None` if unknown.
     pub interruptions: Option<Interruptions>,
+    /// The time between the notice that the cloud takes a node back and its end; `None` if the catalogue does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<Duration>,
 }
 
 /// The source of a catalogue.

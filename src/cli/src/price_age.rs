@@ -70,6 +70,7 @@ mod tests {
             }),
             available: None,
             interruptions: None,
+            notice: None,
         }
     }
 

@@ -115,6 +115,7 @@ fn catalogue() -> Catalogue {
                 }),
                 available: None,
                 interruptions: None,
+                notice: None,
             });
         }
         types.push(InstanceType {

@@ -114,6 +114,7 @@ impl Commitments {
             id,
             available: Some(count),
             interruptions: None,
+            notice: None,
         });
         let reserved: Vec<Offering> = reserved.collect();
         let listed = catalogue

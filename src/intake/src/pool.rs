@@ -11,7 +11,7 @@ use poolwright_api::{
 use poolwright_catalog::{ResourceName, UsdPerHour, quantity};
 use poolwright_core::{
     Buffer, Cause, CountOrPercent, Deadlines, Disruption, DisruptionBudget, Pool, PoolLimits, PoolName,
-    PoolProblem, RepairRule, Requirement, ScaleToZero, Schedule, SpotRules, Window,
+    PoolProblem, RepairRule, Requirement, ScaleToZero, Schedule, SpotRules, Units, Window,
 };
 use poolwright_terms::Reason;
 
@@ -25,6 +25,8 @@ use crate::rules::operator;
 const NODES: &str = "nodes";
 /// The key of the limit on money.
 const USD_PER_HOUR: &str = "usdPerHour";
+/// The most units that `units: auto` of a buffer keeps, unless `maxUnits` says so.
+const MAX_UNITS: u32 = 4;
 
 /// Converts a NodePool. Never fails: a problem goes into [`Pool::problem`]. It then shows as a
 /// condition of the pool, and the pool buys nothing.
@@ -324,21 +326,41 @@ fn window(
 }
 
 fn buffer(from: &[api::BufferUnits]) -> Result<Vec<Buffer>, Vec<FieldProblem>> {
-    let convert = |(at, units): (usize, &api::BufferUnits)| {
+    let convert = |(at, entry): (usize, &api::BufferUnits)| {
         let path = format!("spec.buffer[{at}]");
         let mut problems = Vec::new();
         let window =
-            window(&path, units.schedule.as_ref(), units.time_zone.as_ref(), units.duration.as_ref());
+            window(&path, entry.schedule.as_ref(), entry.time_zone.as_ref(), entry.duration.as_ref());
         if let Some(Window::Unreadable(why)) = &window {
             let (path, cause) = why.split_once(": ").unwrap_or((&path, why));
             problems.push(FieldProblem::new(path, cause, ""));
         }
-        let requests = amounts(&format!("{path}.requests"), &units.requests).keep(&mut problems);
-        let Some(mut requests) = requests.filter(|_| problems.is_empty()) else { return Err(problems) };
-        requests.set("pods", 1);
-        Ok(Buffer { units: u64::try_from(units.units).unwrap_or(0), requests, window })
+        let units = units(&path, entry).keep(&mut problems);
+        let requests = amounts(&format!("{path}.requests"), &entry.requests).keep(&mut problems);
+        match (units, requests) {
+            (Some(units), Some(mut requests)) if problems.is_empty() => {
+                requests.set("pods", 1);
+                Ok(Buffer { units, requests, window })
+            }
+            _ => Err(problems),
+        }
     };
     all_or_problems(from.iter().enumerate().map(convert))
+}
+
+fn units(path: &str, from: &api::BufferUnits) -> Result<Units, FieldProblem> {
+    let count = |number: i32| u32::try_from(number).unwrap_or(0);
+    match &from.units {
+        api::Units::Number(number) => Ok(Units::Fixed(count(*number))),
+        api::Units::Word(word) if word == api::Units::AUTO => {
+            Ok(Units::Auto { at_most: from.max_units.map_or(MAX_UNITS, count) })
+        }
+        api::Units::Word(word) => Err(FieldProblem::new(
+            field(path, "units"),
+            format!("`{word}` is neither a number nor `auto`"),
+            "write a number from 1 to 100, or auto",
+        )),
+    }
 }
 
 /// All problems as one, with the reason of the first.

@@ -63,6 +63,7 @@ fn catalogue(rate: u32) -> Catalogue {
         price: Price::Known(Quote { usd_per_hour: usd(price), source: source(), as_of: None }),
         available: None,
         interruptions: Some(Interruptions { per_million_hours: rate, source: source(), as_of: None }),
+        notice: None,
     };
     let both = TYPES.iter().flat_map(|(name, .., price, spot)| {
         [offering(name, CapacityType::OnDemand, *price), offering(name, CapacityType::Spot, *spot)]

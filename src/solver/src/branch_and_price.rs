@@ -1,12 +1,13 @@
 //! Branch and price for one problem, in this order: a first plan, column generation with its dual bound, dives to integer
 //! plans, then branching or large neighbourhood search. This file also decides when to stop.
 
+mod bounds;
+mod dives;
 mod fixings;
 mod tree;
 
 use crate::canonical::{Model, Pattern};
 use crate::column_generation::{self, Center, End, Generation, Goal, Relaxed, Task};
-use crate::dive::{self, Style};
 use crate::dual_bound::{Certificate, Prices};
 use crate::lp::Seed;
 use crate::meter::{Brake, Meter};
@@ -20,7 +21,7 @@ use crate::solution::{Proof, Solution, Stopped};
 use crate::stages::SearchStage;
 use crate::stop::StopSignal;
 use crate::warm::{self, Warm};
-use crate::{admit, exact, large_neighbourhood, resource_bound, shadow_prices, small_exact, verify};
+use crate::{admit, exact, resource_bound, shadow_prices, small_exact};
 
 /// Returns the first plan, without a bound.
 pub(crate) fn greedy(problem: &Problem, options: &Options) -> Solution {
@@ -107,19 +108,7 @@ fn begin<T>(
     {
         run.verify(&mut pricer, &mut meter);
     }
-    let stopped = if run.is_close() {
-        Stopped::GapReached
-    } else if meter.asked() {
-        Stopped::Asked
-    } else if meter.stopped() {
-        Stopped::WorkLimit
-    } else {
-        Stopped::Exhausted
-    };
-    let mut solution = run.best.solution(problem, &model, run.bound, stopped);
-    solution.proof = if run.is_least() { Proof::Exact } else { run.proof };
-    solution.prices =
-        run.certificate.as_ref().map(|certificate| shadow_prices::prices(problem, &model, certificate));
+    let solution = run.answer(&meter);
     let left = leave(Some(&run));
     (solution, left)
 }
@@ -157,14 +146,8 @@ struct Run<'a> {
 const DEEP: u32 = 60;
 /// Above this gap a relaxation is only good for a first plan.
 const COARSE: f64 = 0.005;
-/// The work budget for verifying the best prices is the work so far divided by this, plus [`VERIFYING_LEAST`].
-const VERIFYING: u64 = 8;
-/// The constant part of that budget: a few milliseconds.
-const VERIFYING_LEAST: u64 = 10_000;
 /// The part of all work that goes into finishing a small problem whose plan is close: one in this many.
 const FINISHING: u64 = 8;
-/// The number of improvement attempts without success in a row after which the search gives up.
-const FAILURES: u32 = 40;
 /// The fraction from which a dive rounds up, and its number of steps.
 type Dive = (f64, u32);
 
@@ -187,15 +170,6 @@ const FIRST_GLIMPSE: f64 = 0.1;
 const EVERY_GLIMPSE: f64 = 0.05;
 /// This holds for up to this many classes. With more, a dive takes longer than a round, and its time does not count as work.
 const GLIMPSED: usize = 2_000;
-/// A better plan from such a dive is refined with the work so far divided by this, until this many changes in a row gain nothing.
-const REFINING: u64 = 100;
-const REFINING_PATIENCE: u32 = 300;
-/// Above this many pairs of a class and a bin, with conflicts, one round of pricing takes seconds. The plan is then refined first,
-/// with up to half of the work, until this many changes in a row gain nothing.
-const VAST: usize = 1_000_000;
-const VAST_PATIENCE: u32 = 4_000;
-/// The number of bins from which prices of resources alone are a good start: with few bins, the first rounds cost little.
-const MANY_BINS: usize = 200;
 
 /// Up to this many pods, branching follows as soon as the gap is below [`COARSE`].
 const BRANCH_AT_ONCE: u64 = 2_000;
@@ -259,13 +233,28 @@ impl Run<'_> {
         self.best.cost(self.model) <= self.bound
     }
 
-    /// Takes `bound` if it is higher, or if it is equal with a stronger `proof`.
-    fn raise(&mut self, bound: u64, proof: Proof) {
-        if bound > self.bound {
-            (self.bound, self.proof) = (bound, proof);
-        } else if bound == self.bound {
-            self.proof = self.proof.min(proof);
+    /// Returns the solution, with all that is known about it.
+    fn answer(&self, meter: &Meter<'_>) -> Solution {
+        let stopped = if meter.asked() {
+            Stopped::Asked
+        } else if meter.stopped() {
+            Stopped::WorkLimit
+        } else {
+            Stopped::Exhausted
+        };
+        let mut solution = self.best.solution(self.problem, self.model, self.bound, stopped);
+        // If no layout of some GPUs is found, the solution places fewer pods, and its bound is zero: then nothing is proven.
+        if solution.bound.micros() == self.bound.min(self.best.cost(self.model)) {
+            solution.proof = if self.is_least() { Proof::Exact } else { self.proof };
+            if self.is_close() {
+                solution.stopped = Stopped::GapReached;
+            }
         }
+        solution.prices = self
+            .certificate
+            .as_ref()
+            .map(|certificate| shadow_prices::prices(self.problem, self.model, certificate));
+        solution
     }
 
     /// Uses the memory of an earlier solve, where choices divide no pods.
@@ -302,68 +291,6 @@ impl Run<'_> {
         let placed = plan.placed(self.model);
         self.model.gathered(&placed) == self.totals
             && self.model.choices.iter().all(|choice| choice.allows(&self.totals, &placed))
-    }
-
-    /// Returns the bound that a certificate gives for a problem like `model`.
-    fn proven(&self, model: &Model, certificate: &Certificate) -> u64 {
-        if self.open {
-            certificate.open_bound(model, &self.totals)
-        } else {
-            certificate.bound(model, &self.demand)
-        }
-    }
-
-    fn prove(&mut self, certificate: Option<&Certificate>, meter: &mut Meter<'_>) {
-        if let Some(certificate) = certificate {
-            let bound = self.proven(self.model, certificate);
-            let known = self.certificate.as_ref().map(|known| self.proven(self.model, known));
-            if known.is_none_or(|known| bound > known || bound == known && certificate.is_complete()) {
-                self.certificate = Some(certificate.clone());
-            }
-            self.raise(bound, certificate.proof());
-            meter.bound(self.bound);
-            self.watch(meter);
-        }
-    }
-
-    /// Repeats, at the best known prices, searches that were cut off.
-    fn verify(&mut self, pricer: &mut Pricer<'_>, meter: &mut Meter<'_>) {
-        let Some(certificate) = self.certificate.clone().filter(|_| self.has(SearchStage::Verify)) else {
-            return;
-        };
-        // Branching has proven more than these prices can.
-        if self.proven(self.model, &certificate) < self.bound {
-            return;
-        }
-        let budget = meter.spent() / VERIFYING + VERIFYING_LEAST;
-        let better = verify::verify(pricer, &certificate, &self.demand, budget, meter);
-        self.prove(better.as_ref(), meter);
-    }
-
-    /// Computes prices for a plan that was proven without any.
-    fn price(&mut self, meter: &mut Meter<'_>) {
-        if meter.stopped() || self.demand.iter().all(|count| *count == 0) {
-            return;
-        }
-        let stop = &mut |units| meter.tick(units);
-        let mut start = column_generation::plain_columns(self.model, &self.demand, stop);
-        start.extend(self.best.nodes.keys().cloned());
-        let known = open::taken(self.model, &self.best);
-        let task = Task {
-            demand: &self.demand,
-            stock: &Stock::full(self.model),
-            start,
-            exchanges: &column_generation::exchanges(self.model, &mut |units| meter.tick(units)),
-            center: None,
-            seed: self.seed(),
-            cutoff: None,
-            open: self.open.then_some(Open { totals: &self.totals, known: &known }),
-        };
-        let goal = Goal { gap: 0.001, rounds: 20, levels: (0, 1), prove: true };
-        let stop = &mut |units| meter.tick(units);
-        let Some(mut pricer) = Pricer::until(self.model, self.options.threads, stop) else { return };
-        let relaxed = column_generation::run(&mut pricer, task, goal, meter);
-        self.prove(relaxed.and_then(|relaxed| relaxed.certificate).as_ref(), meter);
     }
 
     fn search(&mut self, meter: &mut Meter<'_>) {
@@ -472,75 +399,6 @@ impl Run<'_> {
         }
     }
 
-    /// Returns prices of resources alone, with their bound, where there are many bins.
-    fn resource_prices(&mut self, meter: &mut Meter<'_>) -> Option<Certificate> {
-        if self.model.bins.len() < MANY_BINS || !self.has(SearchStage::ResourceStart) {
-            return None;
-        }
-        let certificate = resource_bound::certificate(self.model, &self.demand, self.seed())?;
-        self.prove(Some(&certificate), meter);
-        Some(certificate)
-    }
-
-    /// Refines the first plan where column generation would take too long.
-    fn refine_vast(&mut self, certificate: &Certificate, meter: &mut Meter<'_>) {
-        let (model, pairs) = (self.model, self.model.classes.len() * self.model.bins.len());
-        if pairs < VAST || !model.bins.iter().any(|bin| bin.rules.conflicts) {
-            return;
-        }
-        let sizes = crate::greedy::share(model, &self.demand);
-        let effort = (self.options.work / 2, VAST_PATIENCE);
-        self.refine((&certificate.rough(), &sizes), effort, meter);
-    }
-
-    /// Refines the plan by emptying single nodes, see [`admit::refine`].
-    fn refine(&mut self, values: (&[f64], &[f64]), effort: (u64, u32), meter: &mut Meter<'_>) {
-        if self.has(SearchStage::Reinsert)
-            && let Some(plan) =
-                admit::refine(self.model, &self.best, values, self.options.seed, effort, meter)
-        {
-            self.offer(plan, meter);
-        }
-    }
-
-    /// Rounds the relaxation in one step, and refines the plan if it is better.
-    fn glimpse(
-        &mut self,
-        pricer: &mut Pricer<'_>,
-        relaxed: &Relaxed,
-        exchanges: &[(u32, u32)],
-        meter: &mut Meter<'_>,
-    ) {
-        let before = self.best.cost(self.model);
-        self.dive(pricer, relaxed, exchanges, (0.6, 1), meter);
-        if self.best.cost(self.model) < before && !self.done() && !meter.stopped() {
-            let effort = (meter.spent() / REFINING, REFINING_PATIENCE);
-            self.refine((&relaxed.pods, &relaxed.pods), effort, meter);
-        }
-    }
-
-    /// Runs the large neighbourhood search until it failed [`FAILURES`] times in a row.
-    fn improve(
-        &mut self,
-        pricer: &mut Pricer<'_>,
-        relaxed: &Relaxed,
-        exchanges: &[(u32, u32)],
-        meter: &mut Meter<'_>,
-    ) {
-        let mut failures = 0;
-        let mut turn = self.options.seed;
-        while failures < FAILURES && !self.done() && !meter.stopped() {
-            let share = [0.02, 0.05, 0.1, 0.2][(turn % 4) as usize];
-            let round_up = [0.6, 0.8, 0.5][(turn % 3) as usize];
-            turn = turn.wrapping_add(1);
-            let kept = large_neighbourhood::kept(self.model, &self.best, &relaxed.pods, share, turn);
-            let demand = self.best.placed(self.model);
-            let style = self.style(round_up, DEEP);
-            let plan = dive::dive(pricer, &demand, kept, relaxed, exchanges, style, meter);
-            failures = if plan.is_some_and(|plan| self.offer(plan, meter)) { 0 } else { failures + 1 };
-        }
-    }
-
     /// Enumerates all plans of a very small problem, pruned by the prices of its relaxation. Returns whether that settles
     /// it.
     fn enumerate(&mut self, relaxed: &Relaxed, meter: &mut Meter<'_>) -> bool {
@@ -559,42 +417,6 @@ impl Run<'_> {
             self.raise(self.best.cost(self.model), Proof::Complete);
         }
         self.done()
-    }
-
-    /// Returns the plain demands to dive for.
-    fn fixings(&self, relaxed: &Relaxed) -> Vec<Vec<u64>> {
-        if self.open {
-            fixings::fixings(self.model, &self.totals, relaxed, &self.best)
-        } else {
-            vec![self.demand.clone()]
-        }
-    }
-
-    fn style(&self, round_up: f64, steps: u32) -> Style {
-        let goal = Goal { gap: 0.0005, rounds: 12, levels: (0, 0), prove: false };
-        let part = if self.has(SearchStage::DiveSteps) { 8 } else { usize::MAX };
-        Style { round_up, steps, part, goal, seed: self.seed() }
-    }
-
-    fn dive(
-        &mut self,
-        pricer: &mut Pricer<'_>,
-        relaxed: &Relaxed,
-        exchanges: &[(u32, u32)],
-        (round_up, steps): (f64, u32),
-        meter: &mut Meter<'_>,
-    ) {
-        let style = self.style(round_up, steps);
-        for demand in self.fixings(relaxed) {
-            let base = Plan::default();
-            let plan = dive::dive(pricer, &demand, base, relaxed, exchanges, style, meter);
-            if let Some(plan) = plan {
-                self.offer(plan, meter);
-            }
-            if self.done() || meter.stopped() {
-                return;
-            }
-        }
     }
 }
 

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use self::table::{CELLS_PER_UNIT, MIX_BITS, Table, table};
 pub(crate) use self::table::{Item, Scratch};
 use crate::canonical::{Class, Content};
+use crate::gpu::Fit;
 use crate::meter::Pulse;
 
 /// The fixed-point one: the whole capacity of a resource.
@@ -38,19 +39,20 @@ const TICK: u64 = 1 << 10;
 /// The maximum factor by which a search node takes longer with a guard.
 const RULED: u64 = 8;
 
-/// Rules beyond capacity, checked item by item. Every subset of an allowed content must be allowed.
+/// Rules beyond capacity, checked item by item. Every subset of an allowed content must be allowed. Patterns hold only what is known
+/// to be allowed, and the upper bound counts what is undecided.
 pub(crate) trait Guard {
-    /// Returns how many more of `class` may be added; `u64::MAX` for no limit.
-    fn more(&self, class: u32) -> u64;
-    /// Adds some, at most as many as [`Self::more`] allows.
+    /// Returns what is known about how many more of `class` may be added; `u64::MAX` for no limit.
+    fn fit(&self, class: u32) -> Fit;
+    /// Adds some, at most as many as are known to fit.
     fn add(&mut self, class: u32, count: u32);
     /// Removes some.
     fn remove(&mut self, class: u32, count: u32);
 }
 
 impl Guard for Content<'_> {
-    fn more(&self, class: u32) -> u64 {
-        Content::more(self, class)
+    fn fit(&self, class: u32) -> Fit {
+        Content::fit(self, class)
     }
 
     fn add(&mut self, class: u32, count: u32) {
@@ -138,11 +140,9 @@ impl Search<'_, '_, '_, '_, '_> {
         if least < EXACT { (least as u64) << self.shift } else { u64::MAX >> 2 }
     }
 
-    fn fits(&self, item: usize) -> u32 {
+    /// Returns what is known about how many of an item may be added.
+    fn fit(&self, item: usize) -> Fit {
         let mut most = u64::from(self.items[item].most);
-        if let Some(guard) = &self.guard {
-            most = most.min(guard.more(self.items[item].class));
-        }
         for (room, request) in self.room.iter().zip(self.requests[item]) {
             if *request > 0 {
                 if most.saturating_mul(*request) <= *room {
@@ -150,11 +150,12 @@ impl Search<'_, '_, '_, '_, '_> {
                 }
                 most = room / request;
                 if most == 0 {
-                    return 0;
+                    return Fit::exact(0);
                 }
             }
         }
-        most as u32
+        let fit = Fit::exact(most);
+        self.guard.as_ref().map_or(fit, |guard| fit.min(guard.fit(self.items[item].class)))
     }
 
     fn take(&mut self, item: usize, count: u32) {
@@ -209,7 +210,7 @@ impl Search<'_, '_, '_, '_, '_> {
         let (mut slots, mut mixes, mut value) = (slots, mixes, 0);
         for item in 0..self.items.len() {
             let mut choice = (0, 0);
-            let most = self.fits(item).min(self.items[item].most - self.counts[item]);
+            let most = (self.fit(item).least as u32).min(self.items[item].most - self.counts[item]);
             for count in (0..=most).rev() {
                 let (slots, mixes) = self.left(item, count, slots, &mixes);
                 let promise = self.items[item].value * u64::from(count) + self.bound(item + 1, slots, &mixes);
@@ -244,7 +245,7 @@ impl Search<'_, '_, '_, '_, '_> {
         held.extend(self.found.iter().flat_map(|(_, content)| content.iter().map(|(class, _)| *class)));
         let mut others = Vec::new();
         for item in 0..self.items.len() {
-            if held.contains(&self.items[item].class) || self.fits(item) == 0 {
+            if held.contains(&self.items[item].class) || self.fit(item).least == 0 {
                 continue;
             }
             if self.pulse.tick(self.tick) {
@@ -275,7 +276,11 @@ impl Search<'_, '_, '_, '_, '_> {
                 self.open = self.open.max(head.bound);
                 return;
             }
-            if self.guard.as_ref().is_some_and(|guard| guard.more(head.item.class) == 0) {
+            let fit = self.guard.as_ref().map_or(Fit::exact(1), |guard| guard.fit(head.item.class));
+            if fit.least == 0 {
+                if fit.most > 0 {
+                    self.open = self.open.max(head.bound);
+                }
                 continue;
             }
             for (room, request) in self.room.iter_mut().zip(head.request) {
@@ -317,7 +322,12 @@ impl Search<'_, '_, '_, '_, '_> {
                 return;
             }
             let Item { value: each, loss, .. } = self.items[item];
-            for count in (1..=self.fits(item)).rev() {
+            let fit = self.fit(item);
+            if !fit.is_decided() {
+                // Patterns with more of the item are not searched, and may be allowed.
+                self.open = self.open.max(bound);
+            }
+            for count in (1..=fit.least as u32).rev() {
                 let (slots, mixes) = self.left(item, count, slots, &mixes);
                 let sum = (value + each * u64::from(count), lost + loss * i64::from(count));
                 self.take(item, count);

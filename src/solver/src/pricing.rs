@@ -363,7 +363,8 @@ impl<'m> Pricer<'m> {
         let classes = &self.model.classes;
         items.retain_mut(|item| {
             let fits = match &content {
-                Some(content) => content.more(item.class),
+                // The search leaves open what is undecided.
+                Some(content) => content.fit(item.class).most,
                 None => crate::canonical::fit_count(room, &classes[item.class as usize].requests),
             };
             item.most = u64::from(item.most).min(fits) as u32;
@@ -488,82 +489,4 @@ impl<'m> Pricer<'m> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::testing::{candidate, class, problem};
-
-    /// A signal that always asks to stop.
-    struct Stop;
-
-    impl crate::StopSignal for Stop {
-        fn should_stop(&mut self) -> bool {
-            true
-        }
-    }
-
-    /// Returns the worth of the best pattern, by trying all.
-    fn brute(model: &Model, pi: &[u64], demand: &[u64], room: &mut [u64], at: usize) -> u64 {
-        let Some(class) = model.classes.get(at) else { return 0 };
-        let mut best = brute(model, pi, demand, room, at + 1);
-        let mut taken = 0;
-        while taken < demand[at]
-            && class.requests.iter().zip(room.iter()).all(|(request, room)| request <= room)
-        {
-            room.iter_mut().zip(&class.requests).for_each(|(room, request)| *room -= request);
-            taken += 1;
-            best = best.max(pi[at] * taken + brute(model, pi, demand, room, at + 1));
-        }
-        room.iter_mut().zip(&class.requests).for_each(|(room, request)| *room += request * taken);
-        best
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
-
-        #[test]
-        fn what_a_node_can_be_worth_is_never_below_the_best_content(
-            capacity in [20..60u64, 20..60u64, 2..8u64],
-            kinds in proptest::collection::vec(([1..30u64, 1..30u64, 0..5u64], 1..3u32, 1..1_000_000u64), 5..9),
-            part in 0..12u64,
-            nodes in prop_oneof![Just(2), Just(1_000_000)],
-        ) {
-            let classes = kinds.iter().map(|(requests, count, _)| class("class", *requests, *count, &[0])).collect();
-            let model = Model::new(&problem(classes, vec![candidate("node", 10, capacity)]));
-            prop_assume!(!model.classes.is_empty());
-            let pi: Vec<u64> = model.classes.iter().map(|class| kinds[class.members[0].0 as usize].2).collect();
-            let demand = model.demand();
-            let best = brute(&model, &pi, &demand, &mut model.bins[0].capacity.clone(), 0);
-            let threshold = best * part / 10;
-            let mut signal = crate::NeverStop;
-            let mut meter = Meter::new(&mut signal, 1);
-            let tasks = [(threshold, Effort { bits: 6, nodes })];
-            let priced = Pricer::new(&model, 1).price_all(&pi, &demand, &tasks, &mut meter).remove(0);
-            prop_assert!(priced.upper >= best || priced.upper <= threshold && best <= threshold);
-            prop_assert!(threshold < best || priced.found.is_empty());
-            let mut stop = Stop;
-            let mut stopped = Meter::new(&mut stop, 1);
-            for asked in [false, true] {
-                if asked {
-                    stopped.poll();
-                }
-                let cut = Pricer::new(&model, 1).price_all(&pi, &demand, &tasks, &mut stopped).remove(0);
-                prop_assert!(cut.upper >= best || cut.upper <= threshold && best <= threshold);
-            }
-            if nodes > 2 && threshold < best {
-                prop_assert_eq!(priced.upper, best);
-                prop_assert_eq!(priced.found.last().map(|(value, _)| *value), Some(best));
-            }
-            for (value, content) in &priced.found {
-                prop_assert_eq!(*value, content.iter().map(|(class, count)| pi[*class as usize] * u64::from(*count)).sum::<u64>());
-                for (dim, room) in model.bins[0].capacity.iter().enumerate() {
-                    let used: u64 =
-                        content.iter().map(|(class, count)| model.classes[*class as usize].requests[dim] * u64::from(*count)).sum();
-                    prop_assert!(used <= *room);
-                }
-                prop_assert!(content.iter().all(|(class, count)| u64::from(*count) <= demand[*class as usize]));
-            }
-        }
-    }
-}
+mod tests;

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::canonical::{Content, Model, Origin, Pattern, Row, UNLIMITED};
+use crate::gpu::Fit;
 use crate::meter::Meter;
 use crate::plan::Plan;
 
@@ -60,7 +61,7 @@ struct Search<'a, 'm, 'w> {
 }
 
 /// Returns a plan with the best admission for `totals` (by owner), at the least cost; `None` when the problem is too
-/// large.
+/// large, or when it is undecided whether some pods fit a node: they may be in the best plan.
 pub(crate) fn solve(model: &Model, totals: &[u64], meter: &mut Meter<'_>) -> Option<Plan> {
     let most = model.most(totals);
     let mut classes = Vec::new();
@@ -124,7 +125,7 @@ pub(crate) fn solve(model: &Model, totals: &[u64], meter: &mut Meter<'_>) -> Opt
 }
 
 impl Search<'_, '_, '_> {
-    /// Extends all ways by all patterns of `bin`. Returns `None` when this exceeds the limits.
+    /// Extends all ways by all patterns of `bin`. Returns `None` when this exceeds the limits, or when a pattern is undecided.
     fn bin(&mut self, bin: u32, pods: u64) -> Option<()> {
         let available = self.model.bins[bin as usize].available;
         let scarce = available != UNLIMITED && available < pods;
@@ -224,7 +225,11 @@ impl Search<'_, '_, '_> {
         if self.model.bins[bin as usize].position(class).is_none() {
             return Some(());
         }
-        let count = content.more(class).min(most);
+        let fit = content.fit(class).min(Fit::exact(most));
+        if !fit.is_decided() {
+            return None;
+        }
+        let count = fit.least;
         for number in 1..=count {
             content.add(class, 1);
             let state = state + unit * number as usize;
@@ -322,4 +327,21 @@ fn dominates(a: &Way, b: &Way, rows: usize) -> bool {
         && a.uses[..rows].iter().zip(&b.uses[..rows]).all(|(a, b)| a <= b)
         && a.uses[rows..last] == b.uses[rows..last]
         && a.uses[last] <= b.uses[last]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NeverStop;
+    use crate::testing::{undecided, undecided_on_existing};
+
+    #[test]
+    fn a_plan_without_contents_that_are_undecided_is_not_called_the_best() {
+        for problem in [undecided(), undecided_on_existing()] {
+            let model = Model::new(&problem);
+            let mut signal = NeverStop;
+            let mut meter = Meter::new(&mut signal, u64::MAX);
+            assert_eq!(solve(&model, &model.totals(), &mut meter), None);
+        }
+    }
 }

@@ -1,6 +1,10 @@
 //! The proof that a solution states for its bound.
 
-use poolwright_solver::{NeverStop, Options, Problem, Proof, Solution, Stopped, check, solve};
+use poolwright_catalog::{ResourceName, UsdPerHour};
+use poolwright_solver::problem::{GpuMode, GpuRequest, Gpus};
+use poolwright_solver::{
+    Candidate, NeverStop, Options, PodClass, Problem, Proof, Solution, Stopped, check, solve,
+};
 
 mod common;
 
@@ -64,4 +68,33 @@ fn a_small_plan_goes_on_to_the_optimum_below_the_gap_target() {
     };
     assert_ne!(solved(49).proof, Proof::Exact, "close enough, and not small");
     assert_eq!(solved(50).proof, Proof::Exact);
+}
+
+#[test]
+fn a_plan_is_not_proven_where_the_search_for_places_on_shared_gpus_is_cut_short() {
+    // All pods fit one node: 13 + 9 + 9 + 9 MiB on three of its GPUs, and 4 + 9 + 9 + 9 + 9 on the other two. While contents are
+    // tried, the search has too few steps to find this.
+    let class = |memory_mib, count| PodClass {
+        name: format!("{memory_mib} MiB"),
+        requests: vec![1],
+        count,
+        candidates: vec![0],
+        gpu: Some(GpuRequest::Share { units: 1, memory_mib }),
+        ..PodClass::default()
+    };
+    let node = Candidate {
+        name: "node".to_owned(),
+        price: UsdPerHour::from_micros(10_000),
+        capacity: vec![100],
+        gpus: Some(Gpus { count: 5, memory_mib: 40, mode: GpuMode::Shared }),
+        ..Candidate::default()
+    };
+    let problem = Problem {
+        resources: vec![ResourceName::new(ResourceName::CPU)],
+        classes: vec![class(4, 2), class(9, 17), class(13, 3)],
+        candidates: vec![node],
+        ..Problem::default()
+    };
+    let solution = solved(&problem, 0.0, 20_000_000);
+    assert!(solution.bound.micros() <= 10_000, "{solution:?}");
 }

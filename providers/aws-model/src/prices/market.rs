@@ -75,6 +75,7 @@ pub fn offerings(types: &[(&TypeFacts, InstanceType)], market: Market<'_>) -> Ve
                 price,
                 available: None,
                 interruptions,
+                notice: None,
             };
             // The prices of a region do not apply to its Local Zones and Wavelength Zones.
             let is_of_region = is_of_region(zone.as_str(), market.region);

@@ -200,6 +200,7 @@ impl Reserved {
                 price: Price::Known(quote),
                 available: Some(available),
                 interruptions: None,
+                notice: None,
             });
             let lot = |one: &&Reservation| ReservationLot {
                 id: one.id.clone(),

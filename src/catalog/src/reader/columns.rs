@@ -28,6 +28,7 @@ pub(super) const AVAILABLE: &str = "available_nodes";
 pub(super) const INTERRUPTIONS: &str = "spot_interruptions_per_hour";
 pub(super) const INTERRUPTIONS_SOURCE: &str = "interruptions_source";
 pub(super) const INTERRUPTIONS_AS_OF: &str = "interruptions_as_of";
+pub(super) const NOTICE: &str = "spot_notice_seconds";
 /// The column for the disk of nodes that pods may use.
 pub const EPHEMERAL_STORAGE: &str = "ephemeral_storage_mib";
 
@@ -36,7 +37,7 @@ pub const REQUIRED: [&str; 9] =
     [INSTANCE_TYPE, ARCH, CPU, MEMORY, PODS, GPU_MODEL, GPU_COUNT, GPU_MEMORY, ON_DEMAND];
 
 /// The optional columns of a catalogue.
-pub const OPTIONAL: [&str; 16] = [
+pub const OPTIONAL: [&str; 17] = [
     PROVIDER,
     REGION,
     ZONES,
@@ -53,6 +54,7 @@ pub const OPTIONAL: [&str; 16] = [
     INTERRUPTIONS,
     INTERRUPTIONS_SOURCE,
     INTERRUPTIONS_AS_OF,
+    NOTICE,
 ];
 
 /// The position of each column.

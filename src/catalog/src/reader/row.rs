@@ -1,5 +1,7 @@
 //! One row of a catalogue: an instance type and its offerings.
 
+use std::time::Duration;
+
 use csv::StringRecord;
 use jiff::civil::Date;
 use poolwright_terms::{CapacityType, labels};
@@ -32,6 +34,9 @@ const MOST_MIB: u64 = MOST >> 20;
 
 /// One interruption per minute; a higher rate cannot be real.
 const MOST_INTERRUPTIONS: u32 = 60_000_000;
+
+/// A day; no cloud gives notice earlier.
+const MOST_NOTICE_SECONDS: u64 = 86_400;
 
 const LABEL_REMEDY: &str = "it becomes a node label: write at most 63 letters, digits, `-`, `_` and `.`, and begin and end with a letter or digit";
 
@@ -86,6 +91,10 @@ impl<'r, 'f> RowReader<'r, 'f> {
             _ => self.number(column::AVAILABLE, 0, u32::MAX.into()).map(|number| number as u32),
         };
         let interruptions = self.interruptions();
+        let notice = match self.cell(column::NOTICE) {
+            "" => None,
+            _ => self.number(column::NOTICE, 1, MOST_NOTICE_SECONDS).map(Duration::from_secs),
+        };
         let on_demand = self.price(column::ON_DEMAND, column::PRICE_SOURCE, column::PRICE_AS_OF);
         let spot = self.price(column::SPOT, column::SPOT_SOURCE, column::SPOT_AS_OF);
         if sold_as == Some(CapacityType::Spot) && self.cell(column::SPOT).is_empty() {
@@ -104,9 +113,11 @@ impl<'r, 'f> RowReader<'r, 'f> {
                     return;
                 }
                 let id = OfferingId { instance_type: kind.name.clone(), zone: zone.clone(), capacity_type };
-                let interruptions = interruptions.clone().filter(|_| capacity_type == CapacityType::Spot);
+                let is_spot = capacity_type == CapacityType::Spot;
+                let interruptions = interruptions.clone().filter(|_| is_spot);
+                let notice = notice.filter(|_| is_spot);
                 let (region, price) = (region.clone(), price.clone());
-                offerings.push(Offering { id, region, price, available, interruptions });
+                offerings.push(Offering { id, region, price, available, interruptions, notice });
             };
             offer(CapacityType::OnDemand, &on_demand);
             if let Some(spot) = &spot {

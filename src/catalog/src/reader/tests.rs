@@ -513,6 +513,25 @@ fn an_interruption_rate_has_a_source_and_a_date() {
 }
 
 #[test]
+fn a_spot_offering_has_the_notice_that_its_row_says_and_others_have_none() {
+    let header = format!("{HEADER},spot_usd_per_hour,spot_notice_seconds");
+    let notices = |cell: &str| {
+        let catalogue = read(&format!("{header}\n{G5},0.4,{cell}\n")).expect("a catalogue");
+        let of =
+            |offering: &Offering| (offering.id.capacity_type, offering.notice.map(|said| said.as_secs()));
+        catalogue.offerings().iter().map(of).collect::<Vec<_>>()
+    };
+    let (spot, on_demand) = (CapacityType::Spot, CapacityType::OnDemand);
+    assert_eq!(notices("30"), [(spot, Some(30)), (on_demand, None)]);
+    assert_eq!(notices(""), [(spot, None), (on_demand, None)]);
+    for (cell, cause) in [("0", "too small"), ("90000", "too large"), ("soon", "not a whole number")] {
+        let found = problems(&format!("{header}\n{G5},0.4,{cell}\n"));
+        let expected = format!("my.csv:2:spot_notice_seconds: \"{cell}\" is {cause}; use");
+        assert!(found.len() == 1 && found[0].starts_with(&expected), "{found:?}");
+    }
+}
+
+#[test]
 fn rows_of_one_type_that_contradict_each_other_are_listed() {
     let machine = "g5.xlarge,amd64,3920,14162,58,a10g,1,22888";
     let other = "g5.xlarge,amd64,7920,14162,58,a10g,1,22888";

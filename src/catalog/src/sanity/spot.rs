@@ -56,6 +56,7 @@ mod tests {
             region: Some("r".into()),
             available: None,
             interruptions: None,
+            notice: None,
             price: Price::Known(Quote {
                 usd_per_hour: UsdPerHour::from_micros(micros),
                 source: "test".into(),

@@ -46,9 +46,7 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
     let mut notes = objects.notes.clone();
     let mut snapshot = objects.snapshot(&mut notes);
     makers::want_own_pods(&mut snapshot);
-    let (known, gaps, lives_unread) = lives::of(&snapshot, objects.learned, SystemClock::new().now());
-    snapshot.lives = Arc::new(known);
-    snapshot.gaps = Arc::new(gaps);
+    let lives_unread = lives::put_in(&mut snapshot, objects.learned, SystemClock::new().now());
     notes.extend(lives_unread.clone());
     notes.extend(objects.makers.notes);
     let told_of_pools = objects.pools.iter().filter_map(told_of).collect();

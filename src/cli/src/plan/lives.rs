@@ -1,11 +1,13 @@
-//! Reads what the controller of the current cluster has learned about the durations of pods and about nodes without work.
+//! Reads what the controller of the current cluster has learned about the durations of pods, nodes without work, and pods that come.
+
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use kube::{Api, Client, Error};
 use poolwright_controller::{LIVES, Learned, causes};
-use poolwright_core::{Gaps, Lives, Snapshot};
+use poolwright_core::{Lives, Snapshot};
 
 /// The namespace that the manifests of the controller use. It is tried if you may not look into all namespaces.
 const NAMESPACE: &str = "poolwright";
@@ -30,18 +32,15 @@ pub async fn learned(client: &Client) -> Result<Learned, String> {
     }
 }
 
-/// Returns what is known about the durations of pods and about nodes without work. If what the controller has learned cannot be read,
-/// also returns a sentence that says so.
-pub fn of(
-    snapshot: &Snapshot,
-    learned: Result<Learned, String>,
-    now: Timestamp,
-) -> (Lives, Gaps, Option<String>) {
-    let (mut lives, mut gaps) = (Lives::prior(), Gaps::default());
+/// Adds to a snapshot what is known about the durations of pods, about nodes without work, and about the pods that come. If what the
+/// controller has learned cannot be read, returns a sentence that says so.
+pub fn put_in(snapshot: &mut Snapshot, learned: Result<Learned, String>, now: Timestamp) -> Option<String> {
+    let mut lives = Lives::prior();
     let unread = match learned {
         Ok(learned) => {
             lives.set_tables(learned.lives);
-            gaps = learned.gaps;
+            snapshot.gaps = Arc::new(learned.gaps);
+            snapshot.arrivals = Arc::new(learned.arrivals);
             None
         }
         Err(why) => Some(format!(
@@ -50,5 +49,6 @@ pub fn of(
     };
     let running = snapshot.pods.bound().filter(|pod| pod.has_started_work());
     lives.refresh(running, now);
-    (lives, gaps, unread)
+    snapshot.lives = Arc::new(lives);
+    unread
 }

@@ -122,7 +122,7 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
         Some(file) => traced::read(file, flags)?,
         None => snapshot::read(&flags.snapshot)?,
     };
-    let (pools, work) = match (pools, work) {
+    let (mut pools, work) = match (pools, work) {
         (Ok(pools), Ok(work)) => (pools, work),
         (pools, work) => {
             let mut problems = Problems::new();
@@ -130,6 +130,11 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
             return Err(Failure::bad_input(format!("the replay cannot be played: {problems}")));
         }
     };
+    // The other methods have as many nodes of static pools as the controller buys under its default limit.
+    let default_usd_per_hour = limit(flags.pool_rules.default_usd_per_hour);
+    for pool in pools.models.iter_mut().filter(|pool| pool.replicas.is_some()) {
+        pool.limits.usd_per_hour = pool.limits.usd_per_hour.or(default_usd_per_hour);
+    }
     let daemonsets = daemonsets(&work.objects);
     let stands_in = pools.sold.keys().any(|class| class.kind == NODE_CLASS_KIND).then_some(SIM_NODE_CLASS);
     let replay = Replay {
@@ -141,7 +146,7 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
         objects: pools.objects.iter().chain(&work.objects).cloned().collect(),
         jobs: work.jobs,
         min_values: flags.pool_rules.min_values_policy.into(),
-        default_usd_per_hour: limit(flags.pool_rules.default_usd_per_hour),
+        default_usd_per_hour,
         length: flags.length.0,
     };
     let arrivals = replay.arrivals();

@@ -178,6 +178,60 @@ fn simpler_methods_leave_room_for_daemonsets_too() {
     assert!(cost(&prepared) > without, "each node has 8 processors fewer for pods");
 }
 
+/// Returns a replay with a static pool of two nodes besides.
+fn with_static_pool(name: &str, more: &[&str]) -> Prepared {
+    let standing = format!("{ROOT}/fixtures/manifests/standing.yaml");
+    let text = std::fs::read_to_string(standing).expect("the fixture");
+    let objects: Vec<&str> = text.split("\n---\n").take(2).collect();
+    let file = std::env::temp_dir().join(format!("poolwright-static-{}-{name}.yaml", std::process::id()));
+    std::fs::write(&file, objects.join("\n---\n")).expect("a temporary file");
+    let path = file.to_str().expect("UTF-8");
+    let flags: Vec<&str> = ["--pools", path].iter().chain(more).copied().collect();
+    let prepared = prepared(&flags);
+    std::fs::remove_file(&file).expect("it is ours");
+    prepared
+}
+
+#[test]
+fn other_methods_pay_for_as_many_nodes_of_static_pools_as_the_controller_buys() {
+    let bought = |prepared: &Prepared| {
+        played(prepared).0.machines.iter().filter(|machine| machine.pool == "always").count()
+    };
+    let of_methods = |prepared: &Prepared| -> Vec<u128> {
+        prepared.baselines(prepared.replay.length).iter().map(|one| one.cost.0).collect()
+    };
+    let alone = of_methods(&prepared(&[]));
+    assert!(!alone.is_empty());
+    // No pod fits such a node. It costs $0.8048 per hour, which is $2.4144 in three hours.
+    for (limit, nodes) in [("100", 2), ("1", 1)] {
+        let with = with_static_pool(limit, &["--default-usd-per-hour", limit]);
+        assert_eq!(bought(&with), nodes);
+        for (with, alone) in of_methods(&with).into_iter().zip(&alone) {
+            // The other nodes start after other delays, so their cost differs a little.
+            let difference = with.saturating_sub(*alone).abs_diff(nodes as u128 * 2_414_400);
+            assert!(difference < 1_000_000, "{nodes} nodes: {with} instead of {alone}");
+        }
+    }
+}
+
+#[test]
+fn a_note_names_what_other_methods_ignore_of_pools_that_grow_with_their_pods() {
+    let note = |prepared: &Prepared| -> String {
+        let notes = prepared.notes.iter().filter(|note| note.contains("the baselines ignore"));
+        notes.cloned().collect::<Vec<_>>().join("; ")
+    };
+    let standing = format!("{ROOT}/fixtures/manifests/standing.yaml");
+    let kinds = "node.kubernetes.io/instance-type=3";
+    let flags = ["--pools", &standing, "--on-demand-floor", "1", "--min-values", kinds];
+    assert_eq!(
+        note(&prepared(&flags)),
+        "the baselines ignore limits, rules on spot nodes, minValues, room kept free of the pools"
+    );
+    assert_eq!(note(&with_static_pool("note", &[])), "the baselines ignore limits of the pools");
+    let limited = ["--policy", "limits=null"];
+    assert_eq!(note(&with_static_pool("none", &limited)), "", "the nodes of static pools are the same");
+}
+
 const CILIUM: &str = "[{key: node.cilium.io/agent-not-ready, value: 'true', effect: NoExecute}]";
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod api;
 mod check;
+mod chosen_units;
 mod class_provider;
 mod cloudformation;
 mod commands;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Error;
-use poolwright_core::{Gaps, LifeTable, Lives, Uid};
+use poolwright_core::{Arrivals, Bursts, Gaps, LifeTable, Lives, Uid};
 use serde::{Deserialize, Serialize};
 use tracing::{debug, info, warn};
 
@@ -42,12 +42,15 @@ struct Stored {
     /// The times until nodes without work got the next pod. Absent in the content of older versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     gaps: BTreeMap<String, LifeTable>,
+    /// The pods that come for which buffers with `units: auto` keep room. Absent in the content of older versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    arrivals: BTreeMap<String, Bursts>,
 }
 
 /// Returns the ConfigMap's data for what is known at a time, and the pods that ended shortly before.
-pub fn stored(lives: &Lives, gaps: &Gaps, until: Timestamp, recent: Vec<Uid>) -> String {
-    let (kinds, gaps) = (lives.tables().clone(), gaps.tables().clone());
-    let stored = Stored { version: VERSION, until, recent, kinds, gaps };
+pub fn stored(lives: &Lives, gaps: &Gaps, arrivals: &Arrivals, until: Timestamp, recent: Vec<Uid>) -> String {
+    let (kinds, gaps, arrivals) = (lives.tables().clone(), gaps.tables().clone(), arrivals.sizes().clone());
+    let stored = Stored { version: VERSION, until, recent, kinds, gaps, arrivals };
     serde_json::to_string(&stored).unwrap_or_default()
 }
 
@@ -58,6 +61,8 @@ pub struct Learned {
     pub lives: BTreeMap<String, LifeTable>,
     /// Times until nodes without work got the next pod.
     pub gaps: Gaps,
+    /// How often pods come for which buffers keep room.
+    pub arrivals: Arrivals,
 }
 
 impl Learned {
@@ -68,7 +73,11 @@ impl Learned {
     /// The content was written by another version or by somebody else.
     pub fn read(object: &ConfigMap) -> Result<Self, String> {
         let stored = read(object)?;
-        let learned = stored.map(|stored| Self { lives: stored.kinds, gaps: Gaps::of_tables(stored.gaps) });
+        let learned = stored.map(|stored| Self {
+            lives: stored.kinds,
+            gaps: Gaps::of_tables(stored.gaps),
+            arrivals: Arrivals::of_sizes(stored.arrivals),
+        });
         Ok(learned.unwrap_or_default())
     }
 }
@@ -76,7 +85,9 @@ impl Learned {
 /// Reads the ConfigMap's data; `None` if it has none yet.
 fn read(object: &ConfigMap) -> Result<Option<Stored>, String> {
     let Some(stored) = parse::<Stored>(object, KEY, VERSION)? else { return Ok(None) };
-    match stored.kinds.iter().chain(&stored.gaps).find(|(_, table)| !table.is_sound()) {
+    let tables = stored.kinds.iter().chain(&stored.gaps).map(|(kind, table)| (kind, table.is_sound()));
+    let bursts = stored.arrivals.iter().map(|(size, bursts)| (size, bursts.is_sound()));
+    match tables.chain(bursts).find(|(_, is_sound)| !is_sound) {
         Some((kind, _)) => Err(format!("the counts of kind `{kind}` are impossible")),
         None => Ok(Some(stored)),
     }
@@ -90,6 +101,8 @@ pub struct KeepLives {
     kinds: BTreeMap<String, LifeTable>,
     /// The tables of gaps in it.
     gaps: BTreeMap<String, LifeTable>,
+    /// The pods that come in it.
+    arrivals: BTreeMap<String, Bursts>,
     /// Whether the object must not be written, because it could not be understood.
     is_foreign: bool,
 }
@@ -98,7 +111,8 @@ impl KeepLives {
     /// Creates the loop.
     pub fn new(config: &Arc<Config>, context: Context) -> Self {
         let object = OwnConfigMap::new(&config.lease.namespace, NAME, KEY, context.clone());
-        Self { context, object, kinds: BTreeMap::new(), gaps: BTreeMap::new(), is_foreign: false }
+        let (kinds, gaps, arrivals) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { context, object, kinds, gaps, arrivals, is_foreign: false }
     }
 
     /// Reads the object. What it knows replaces what is known, except for pods that ended since it was written.
@@ -107,14 +121,19 @@ impl KeepLives {
         let was_foreign = std::mem::replace(&mut self.is_foreign, read.is_err());
         self.kinds.clear();
         self.gaps.clear();
+        self.arrivals.clear();
         match read {
-            Ok(Some(Stored { until, recent, kinds, gaps, .. })) => {
+            Ok(Some(Stored { until, recent, kinds, gaps, arrivals, .. })) => {
                 debug!(kinds = kinds.len(), "read the learned durations of pods");
                 self.kinds.clone_from(&kinds);
                 self.gaps.clone_from(&gaps);
                 self.context.world.remember_lives(kinds, until, recent.into_iter().collect());
                 if !gaps.is_empty() {
                     self.context.world.remember_gaps(Gaps::of_tables(gaps));
+                }
+                self.arrivals.clone_from(&arrivals);
+                if !arrivals.is_empty() {
+                    self.context.world.remember_arrivals(Arrivals::of_sizes(arrivals));
                 }
             }
             Err(why) if !was_foreign => warn!(
@@ -132,12 +151,16 @@ impl KeepLives {
             return;
         }
         let (lives, until, recent) = self.context.world.known_lives();
-        let gaps = self.context.world.view(|all| all.gaps.clone());
-        if *lives.tables() == self.kinds && *gaps.tables() == self.gaps {
+        let (gaps, arrivals) = self.context.world.view(|all| (all.gaps.clone(), all.arrivals.clone()));
+        if *lives.tables() == self.kinds && *gaps.tables() == self.gaps && *arrivals.sizes() == self.arrivals
+        {
             return;
         }
-        match self.object.write("keep-lives", stored(&lives, &gaps, until, recent)).await {
-            Ok(()) => (self.kinds, self.gaps) = (lives.tables().clone(), gaps.tables().clone()),
+        match self.object.write("keep-lives", stored(&lives, &gaps, &arrivals, until, recent)).await {
+            Ok(()) => {
+                (self.kinds, self.gaps) = (lives.tables().clone(), gaps.tables().clone());
+                self.arrivals.clone_from(arrivals.sizes());
+            }
             Err(error) => {
                 info!(%error, "the learned durations of pods were not stored; the next attempt stores them");
             }
@@ -272,6 +295,55 @@ mod tests {
         assert!(!new.keep.is_foreign && new.keep.context.world.view(|all| all.gaps.tables().is_empty()));
     }
 
+    /// The history of some pools to which pods of several sizes come.
+    fn arrivals(sizes: usize, pods: i64) -> Arrivals {
+        let mut arrivals = Arrivals::default();
+        for number in 0..sizes {
+            let size = format!("96000m cpu, 1099511627776 memory, 8 nvidia.com/gpu/pool-{number:045}");
+            for pod in 0..pods {
+                let at = Timestamp::from_second(1_800_000_000 + pod).unwrap();
+                arrivals.came(&size, (at, at), None, 20);
+            }
+            for _ in 0..pods {
+                arrivals.left(&size, Timestamp::from_second(1_800_000_000).unwrap());
+            }
+        }
+        arrivals
+    }
+
+    #[tokio::test]
+    async fn the_next_leader_knows_how_often_pods_came_and_keeps_a_history_that_it_cannot_read() {
+        let (api, clock) = (FakeApi::default(), Arc::new(TestClock::new()));
+        let mut old = Scene::new(&api, &clock);
+        let known = arrivals(2, 5);
+        old.keep.context.world.remember_arrivals(known.clone());
+        old.keep.look().await;
+        let mut new = Scene::new(&api, &clock);
+        new.keep.look().await;
+        assert_eq!(new.keep.context.world.view(|all| (*all.arrivals).clone()), known);
+        new.keep.look().await;
+        assert_eq!(api.writes().len(), 1, "reading is no change");
+        let impossible = json!({"needed": [4_000_000_000_u64], "taken": [], "left": [], "paying": 1, "last": 0, "seen": 1});
+        for wrong in [json!({ "gpu": impossible }), json!({"gpu": {"needed": "many"}}), json!("many")] {
+            let mut other: Value = serde_json::from_str(&text(&api)).unwrap();
+            other["arrivals"] = wrong;
+            api.put(PATH, foreign(&other.to_string()));
+            let mut new = Scene::new(&api, &clock);
+            new.keep.look().await;
+            assert!(new.keep.context.world.view(|all| all.arrivals.sizes().is_empty()), "it learns anew");
+            new.keep.context.world.remember_arrivals(known.clone());
+            new.keep.look().await;
+            assert_eq!(text(&api), other.to_string());
+        }
+    }
+
+    #[test]
+    fn the_history_of_pods_that_come_is_small_also_if_everything_is_full() {
+        let arrivals = arrivals(200, 100);
+        let text = stored(&Lives::prior(), &Gaps::default(), &arrivals, Timestamp::UNIX_EPOCH, Vec::new());
+        assert!(arrivals.sizes().len() == 50 && text.len() < 50_000, "{} bytes", text.len());
+    }
+
     #[tokio::test]
     async fn content_of_a_newer_version_or_of_somebody_else_is_never_overwritten() {
         let impossible = r#"{"version": 1, "until": "2026-01-01T00:00:00Z", "kinds": {"a": {"ended": [4000000000], "lost": [], "used": 0}}}"#;
@@ -349,7 +421,7 @@ mod tests {
             let gap = SignedDuration::from_secs(i64::from(at / 200 % 500));
             gaps.observe(&format!("g5.{:03}xlarge/gpu", at % 200), gap, at % 2 == 0, Timestamp::UNIX_EPOCH);
         }
-        let text = stored(&lives, &gaps, Timestamp::UNIX_EPOCH, Vec::new());
+        let text = stored(&lives, &gaps, &Arrivals::default(), Timestamp::UNIX_EPOCH, Vec::new());
         assert_eq!(lives.tables().len(), 400);
         assert!(text.len() < 500_000, "{} bytes", text.len());
         println!("{} bytes", text.len());
@@ -375,7 +447,8 @@ mod tests {
             }
         }
         let uid = |at: u32| Uid(format!("01234567-89ab-cdef-0123-{at:012}"));
-        let text = stored(&lives, &Gaps::default(), Timestamp::UNIX_EPOCH, (0..1_000).map(uid).collect());
+        let recent = (0..1_000).map(uid).collect();
+        let text = stored(&lives, &Gaps::default(), &Arrivals::default(), Timestamp::UNIX_EPOCH, recent);
         assert_eq!(lives.tables().len(), 400);
         assert!(text.len() < 1_000_000, "{} bytes", text.len());
     }

@@ -99,6 +99,7 @@ macro_rules! watched {
             $(fields: $fields:literal,)?
             read: $read:expr,
             $(keep: $keep:expr,)?
+            $(learn: $learn:expr,)?
             $(ignored: $ignored:expr,)?
             apply: $apply:expr,
             delete: $delete:expr,
@@ -123,6 +124,10 @@ macro_rules! watched {
                 $(fn keep(state: &mut State, object: $object) {
                     let keep: fn(&mut State, $object) = $keep;
                     keep(state, object);
+                })?
+                $(fn learn(state: &mut State, model: &$model, now: Timestamp) {
+                    let learn: fn(&mut State, &$model, Timestamp) = $learn;
+                    learn(state, model, now);
                 })?
                 $(fn ignored(object: &$object) -> Option<String> {
                     $ignored(object)
@@ -168,11 +173,13 @@ watched! {
         need: Need::ToDecide,
         fields: "status.phase!=Succeeded,status.phase!=Failed",
         read: checked(intake::pod),
+        learn: |state, pod, now| state.index.learn_arrival(pod, now),
         ignored: intake::ignored_annotations,
         apply: |state, pod| state.index.apply_pod(pod),
         delete: |state, key| {
             if let Some(gone) = key.gone {
                 state.index.learn_end(&key.namespaced(), !gone.deleted, gone.at);
+                state.index.learn_departure(&key.namespaced(), gone.at);
             }
             state.index.delete_pod(&key.namespaced())
         },

@@ -64,6 +64,8 @@ pub trait Kind: Send + 'static {
     fn apply(state: &mut State, model: Self::Model) -> Change;
     /// Keeps the object itself, for kinds that are written later.
     fn keep(_: &mut State, _: Self::Object) {}
+    /// Learns from a change of an object before it is applied.
+    fn learn(_: &mut State, _: &Self::Model, _: jiff::Timestamp) {}
     /// Returns the parts of a valid object that are ignored because they cannot be read, if there are any.
     fn ignored(_: &Self::Object) -> Option<String> {
         None
@@ -172,6 +174,7 @@ impl<K: Kind> Intake<K> {
             watcher::Event::Apply(object) => {
                 let model = self.read(&object);
                 let (uid, version) = (object.uid().unwrap_or_default(), object.resource_version());
+                let now = self.observers.clock.now();
                 // A version counts as shown only together with what it says.
                 world.change(|state| {
                     state.fence.shows(K::NAME, version.as_deref());
@@ -182,6 +185,7 @@ impl<K: Kind> Intake<K> {
                     if let Ok(object) = object.0 {
                         K::keep(state, object);
                     }
+                    K::learn(state, &model, now);
                     K::apply(state, model)
                 });
             }

@@ -17,7 +17,7 @@ use poolwright_core::outcome::{Outcome, respond};
 use poolwright_core::plan::Plan;
 use poolwright_core::setbacks::Setbacks;
 use poolwright_core::{
-    Action, Cause, Claim, ClaimName, Gaps, LifeTable, ListedInstance, Lives, ObjectKey, PodPhase,
+    Action, Arrivals, Cause, Claim, ClaimName, Gaps, LifeTable, ListedInstance, Lives, ObjectKey, PodPhase,
     Retirements, Snapshot, Uid,
 };
 use poolwright_terms::{ConditionType, NodeClassRef};
@@ -212,12 +212,14 @@ impl World {
     /// Updates a pod from the API server's response to an update.
     pub fn pod_seen(&self, object: &k8s::Pod) {
         let Ok(pod) = poolwright_intake::pod(object) else { return };
+        let now = self.clock.now();
         self.change(|state| {
             let is_other = state.index.view().pods.get(&pod.key).is_none_or(|known| known.uid != pod.uid);
             if is_other || is_known(&state.fence, object) {
                 return Change::None;
             }
             state.fence.wrote(&pod.uid.0, object.metadata.resource_version.as_deref());
+            state.index.learn_arrival(&pod, now);
             state.index.apply_pod(pod)
         });
     }
@@ -359,6 +361,11 @@ impl World {
     /// Sets what an earlier leader learned about nodes without work.
     pub fn remember_gaps(&self, gaps: Gaps) {
         self.lock().index.set_gaps(gaps);
+    }
+
+    /// Sets what an earlier leader learned about the pods that come.
+    pub fn remember_arrivals(&self, arrivals: Arrivals) {
+        self.lock().index.set_arrivals(arrivals);
     }
 
     /// Stores the places of pending pods in a plan.

@@ -49,7 +49,7 @@ pub(crate) fn wants_buffer(pool: &Pool) -> bool {
 fn put_in(snapshot: &mut Snapshot, pool: &Pool, outlook: &ForecastOptions<'_>) {
     let now = outlook.now;
     for (entry, buffer) in (0..).zip(&pool.buffer) {
-        for ordinal in 0..buffer.wanted(now) {
+        for ordinal in 0..buffer.wanted(&pool.name, &snapshot.arrivals, now) {
             let key = PodKey::Buffer { pool: pool.name.clone(), entry, ordinal };
             let spec = PodSpec {
                 requests: buffer.requests.clone(),

@@ -1,5 +1,6 @@
 //! The cluster index holds the cluster as watches last showed it. Only synchronous calls change it.
 
+pub(crate) mod arrivals;
 pub(crate) mod budgets;
 pub(crate) mod claims;
 pub(crate) mod gangs;

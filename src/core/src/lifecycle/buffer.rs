@@ -12,9 +12,9 @@ use poolwright_terms::ConditionType;
 
 use crate::demand::{uses_buffers, wants_buffer};
 use crate::lifecycle::context::{LifecycleContext, after};
-use crate::model::{Claim, ClaimName, Pool};
+use crate::model::{Buffer, Claim, ClaimName, Pool};
 
-/// The interval between checks whether a schedule begins or ends.
+/// The interval between checks whether a schedule begins or ends, and how many units pay.
 const LOOK: SignedDuration = SignedDuration::from_mins(1);
 
 /// Returns the claims whose nodes are kept for buffers.
@@ -26,12 +26,12 @@ pub(crate) fn kept(context: &mut LifecycleContext<'_>) -> BTreeSet<ClaimName> {
     }
     let now = context.now;
     for pool in context.snapshot.pools.values().filter(|pool| wants_buffer(pool)) {
-        if pool.buffer.iter().any(|buffer| buffer.window.is_some()) {
+        if pool.buffer.iter().any(Buffer::varies) {
             context.wake(after(now, LOOK));
         }
         let mut rooms = rooms(context, pool);
         for units in &pool.buffer {
-            for _ in 0..units.wanted(now) {
+            for _ in 0..units.wanted(&pool.name, &context.snapshot.arrivals, now) {
                 if let Some((claim, free)) = rooms.iter_mut().find(|(_, free)| units.requests.fits(free)) {
                     free.saturating_sub(&units.requests);
                     kept.insert(claim.name.clone());

@@ -1,5 +1,6 @@
 //! The cluster as decisions see it: plain data, converted and validated by `intake`.
 
+pub(crate) mod arrivals;
 pub(crate) mod baseline;
 pub(crate) mod budget;
 pub(crate) mod buffer;
@@ -44,8 +45,9 @@ pub(crate) mod unmodelled;
 pub(crate) mod volumes;
 pub(crate) mod workload;
 
+pub use crate::model::arrivals::{Arrivals, Bursts, Chosen};
 pub use crate::model::budget::{BudgetLimit, BudgetSelector, CountOrPercent, PodDisruptionBudget};
-pub use crate::model::buffer::Buffer;
+pub use crate::model::buffer::{Buffer, Units};
 pub use crate::model::claim::{Claim, Condition, Deadlines, Launched};
 pub use crate::model::claims::Claims;
 pub use crate::model::daemonset::DaemonSet;

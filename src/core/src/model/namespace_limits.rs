@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum NamespaceLimit {
     /// Nodes with pods of the namespace.
     Nodes,
-    /// GPUs that these pods request, in thousandths.
+    /// GPUs of machines that these pods request, in thousandths.
     Gpus,
     /// The share of these pods in the prices of their nodes, in micro-dollars per hour.
     UsdPerHour,

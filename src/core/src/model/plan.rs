@@ -483,6 +483,9 @@ pub struct PoolFindings {
     pub buffer_unmet: Option<String>,
     /// The number of units of its buffer without room.
     pub units_left: usize,
+    /// For each entry of its buffer with `units: auto`: how many units are asked for, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub units_chosen: Vec<String>,
     /// A sentence about a new node of it that stays closed because its GPUs seem to be shared; `None` if there is none.
     pub shares_gpus: Option<String>,
     /// The number of offerings that it may buy now.

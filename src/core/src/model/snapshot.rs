@@ -8,6 +8,7 @@ use poolwright_catalog::{Catalogue, InstanceTypeName, OfferingId, ResourceList};
 use poolwright_terms::NodeClassRef;
 
 use crate::model::Reclaims;
+use crate::model::arrivals::Arrivals;
 use crate::model::budget::PodDisruptionBudget;
 use crate::model::claim::Claim;
 use crate::model::claims::Claims;
@@ -95,6 +96,8 @@ pub struct Snapshot {
     pub lives: Arc<Lives>,
     /// How long it takes until a node without work gets the next pod: what is known.
     pub gaps: Arc<Gaps>,
+    /// How often pods come for which buffers with `units: auto` keep room: what is known.
+    pub arrivals: Arc<Arrivals>,
     /// The nodes that retire, as the last plan decided.
     pub retirements: Arc<Retirements>,
     /// The controllers of pods that give way on nodes that stay, by the last plan. Nodes for their successors are kept for them.

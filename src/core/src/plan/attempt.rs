@@ -36,6 +36,10 @@ pub(crate) struct Attempt {
     pub floor: Option<UsdPerHour>,
     /// Offerings of nodes that were not bought, because their claims would not leave the choice that `minValues` asks for.
     pub unlistable: BTreeSet<(usize, usize)>,
+    /// The solver's objective, for offerings with known prices.
+    pub objective: UsdPerHour,
+    /// The domains that spread constraints leave out.
+    pub left_out: topology::LeftOut,
 }
 
 /// The pods with a place, and the open pods.
@@ -140,6 +144,8 @@ impl PlanContext<'_> {
             preferences: preferred.record(),
             floor: packed.floor,
             unlistable,
+            objective: packed.outcome.objective,
+            left_out: assigned.left_out.clone(),
         }
     }
 

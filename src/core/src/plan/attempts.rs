@@ -17,14 +17,14 @@ use crate::supply::offerings;
 /// The most attempts that rules about other pods may cause.
 const ATTEMPTS: usize = 12;
 
-/// If such rules leave pods unplaced, planning is repeated with these pods first, at most `REORDERINGS` times. It is repeated
-/// less often with many pods, and never with more than `REORDERED_PODS`.
-const REORDERINGS: usize = 3;
-const REORDERED_PODS: usize = 3_000;
+/// If such rules leave pods unplaced, planning is repeated with these pods first, at most `REPETITIONS` times. It is repeated as often
+/// in fewer domains. It is repeated less often with many pods, and never with more than `REPEATED_PODS`.
+const REPETITIONS: usize = 3;
+const REPEATED_PODS: usize = 3_000;
 
 impl PlanContext<'_> {
     /// Returns the best attempt. Places are chosen pod by pod, so another order may place more pods. Unplaced pods choose first
-    /// in the next attempt, and the attempt that leaves the fewest pods unplaced is kept.
+    /// in the next attempt, and the attempt that leaves the fewest pods unplaced is kept. Then attempts in fewer domains follow.
     pub fn best_attempt(
         &self,
         supply: &offerings::Supply<'_>,
@@ -32,8 +32,9 @@ impl PlanContext<'_> {
         stop: &mut dyn StopSignal,
     ) -> Attempt {
         let mut first = BTreeSet::new();
-        let mut best = self.settled_attempt(supply, policy, &first, stop);
-        let most = REORDERINGS.min(REORDERED_PODS / self.demand.pending.len().max(1));
+        let mut first_of_best = BTreeSet::new();
+        let mut best = self.settled_attempt(supply, policy, (&first, 0), stop);
+        let most = REPETITIONS.min(REPEATED_PODS / self.demand.pending.len().max(1));
         for _ in 0..most {
             let left = best.plan.unplaced.iter();
             let left = left.filter(|left| left.reason == UnplacedReason::TopologyRule);
@@ -42,14 +43,46 @@ impl PlanContext<'_> {
             if first.len() == before || stop.should_stop() {
                 break;
             }
-            let next = self.settled_attempt(supply, policy, &first, stop);
+            let next = self.settled_attempt(supply, policy, (&first, 0), stop);
             let better = next.plan.refused.is_empty()
                 && (!best.plan.refused.is_empty() || self.left_over(&next.plan) < self.left_over(&best.plan));
             if better {
                 best = next;
+                first_of_best.clone_from(&first);
+            }
+        }
+        if best.plan.claims.is_empty() {
+            return best;
+        }
+        // The more domains, the better, so they are left out one after the other, and each must save something.
+        for fewer in 1..=most.min(best.left_out.most) {
+            if stop.should_stop() {
+                break;
+            }
+            let next = self.settled_attempt(supply, policy, (&first_of_best, fewer), stop);
+            if self.saves(&next, &best) {
+                best = next;
             }
         }
         best
+    }
+
+    /// Returns whether an attempt in fewer domains is better than another one: it leaves out fewer pods, or it costs less for the same
+    /// pods, and gives up no more preferences.
+    fn saves(&self, next: &Attempt, best: &Attempt) -> bool {
+        let left = |attempt: &Attempt| -> Vec<PodKey> {
+            attempt.plan.unplaced.iter().map(|left| left.pod.clone()).collect()
+        };
+        let unpriced =
+            |attempt: &Attempt| attempt.plan.claims.iter().filter(|claim| claim.price().is_none()).count();
+        let is_cheaper = || {
+            next.objective < best.objective && unpriced(next) <= unpriced(best) && left(next) == left(best)
+        };
+        next.plan.refused.is_empty()
+            && next.violations.is_empty()
+            && (self.left_over(&next.plan) < self.left_over(&best.plan) || is_cheaper())
+            && next.preferences.dropped == best.preferences.dropped
+            && !next.left_out.may_get_nodes(&self.relations, self.snapshot, &next.plan.claims)
     }
 
     /// Returns the priorities of unplaced pods, the highest first. The plan with the lesser list leaves out fewer pods of the highest
@@ -61,15 +94,16 @@ impl PlanContext<'_> {
         priorities
     }
 
-    /// Repeats attempts until nothing new is learned.
+    /// Repeats attempts until nothing new is learned. Some pods choose first, and spread constraints leave out some domains.
     fn settled_attempt(
         &self,
         supply: &offerings::Supply<'_>,
         policy: PreferencePolicy,
-        first: &BTreeSet<PodKey>,
+        (first, fewer_domains): (&BTreeSet<PodKey>, usize),
         stop: &mut dyn StopSignal,
     ) -> Attempt {
-        let mut lessons = topology::Lessons { first: first.clone(), ..topology::Lessons::default() };
+        let first = first.clone();
+        let mut lessons = topology::Lessons { fewer_domains, first, ..topology::Lessons::default() };
         let mut attempts = 1;
         // The fullest attempt whose claims did not all leave a choice. Without these offerings, less may have room.
         let mut fullest: Option<Attempt> = None;

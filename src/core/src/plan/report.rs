@@ -7,7 +7,7 @@ use poolwright_catalog::UsdPerHour;
 use poolwright_solver::Proof;
 use poolwright_terms::ConditionType;
 
-use crate::demand::{Mentions, mentions};
+use crate::demand::{Mentions, mentions, wants_buffer};
 use crate::model::plan::{Counts, Plan, PlannedClaim, Target, UnplacedReason};
 use crate::model::{Claim, ClaimName, PodKey, PoolName, Snapshot, Uid};
 use crate::plan::context::PlanContext;
@@ -50,6 +50,7 @@ pub(crate) fn complete(
     add_ordered(plan, context, &prepared.ordered);
     plan.pools = supply.findings;
     tell_of_buffers(plan);
+    tell_of_auto(plan, context);
     tell_of_shared_gpus(plan, context.snapshot);
     sum(plan, context);
     plan.nominations = nominations(context.snapshot, plan);
@@ -79,6 +80,19 @@ fn tell_of_buffers(plan: &mut Plan) {
                 .buffer_unmet
                 .get_or_insert_with(|| format!("spec.buffer[{entry}]: no room is kept for {units}: {why}"));
         }
+    }
+}
+
+/// Tells pools how many units `auto` asks for in their buffers, and why.
+fn tell_of_auto(plan: &mut Plan, context: &PlanContext<'_>) {
+    let PlanContext { snapshot, now, .. } = context;
+    for (name, findings) in &mut plan.pools {
+        let Some(pool) = snapshot.pools.get(name).filter(|pool| wants_buffer(pool)) else { continue };
+        let chosen = pool.buffer.iter().enumerate().filter_map(|(entry, buffer)| {
+            let said = buffer.chosen(name, &snapshot.arrivals, *now)?;
+            Some(format!("spec.buffer[{entry}]: {said}"))
+        });
+        findings.units_chosen = chosen.collect();
     }
 }
 

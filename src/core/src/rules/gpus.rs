@@ -219,6 +219,45 @@ pub(crate) fn gpu_milli(spec: &PodSpec) -> u64 {
     whole.saturating_add(cut.sum()).saturating_add(spec.gpu_share.unwrap_or(0).into())
 }
 
+/// The GPUs of a node's machine, and how often the node advertises them. Nodes of which nothing is known advertise each GPU once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AdvertisedGpus {
+    machine: u64,
+    /// As `nvidia.com/gpu`.
+    plain: u64,
+    /// As `nvidia.com/gpu.shared`.
+    shared: u64,
+}
+
+impl AdvertisedGpus {
+    /// Compares the resources of a machine with those that its node advertises.
+    pub fn new(machine: &ResourceList, advertised: &ResourceList) -> Self {
+        let gpu = ResourceName::NVIDIA_GPU;
+        let shared = advertised.get(ResourceName::NVIDIA_GPU_SHARED);
+        Self { machine: machine.get(gpu), plain: advertised.get(gpu), shared }
+    }
+
+    /// Returns how much of the machine's GPUs a pod uses there, in thousandths of a GPU. If each GPU is advertised four times, a pod
+    /// that requests one uses a quarter.
+    pub fn milli(self, spec: &PodSpec) -> u64 {
+        let part = |wanted: u64, gpus: u64, advertised: u64| {
+            let milli = (u128::from(wanted) * 1000).saturating_mul(gpus.into());
+            milli.checked_div(advertised.into()).map_or(0, |milli| u64::try_from(milli).unwrap_or(u64::MAX))
+        };
+        let plain = spec.requests.get(ResourceName::NVIDIA_GPU);
+        let rest = gpu_milli(spec).saturating_sub(plain.saturating_mul(1000));
+        let plain = if self.machine > 0 && self.plain > self.machine {
+            part(plain, self.machine, self.plain)
+        } else {
+            plain.saturating_mul(1000)
+        };
+        // GPUs that are advertised under the other name are not among the plain ones.
+        let shared = spec.requests.get(ResourceName::NVIDIA_GPU_SHARED);
+        let shared = part(shared, self.machine.saturating_sub(self.plain), self.shared);
+        plain.saturating_add(shared).saturating_add(rest)
+    }
+}
+
 /// How near the GPUs of an instance type come to those that a pod asks for. The nearest is first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum GpuMatch {

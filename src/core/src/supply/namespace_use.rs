@@ -3,6 +3,9 @@
 //! A node counts for every namespace with a pod on it. Its price is shared by the dominant shares of the pods: the largest part of one
 //! of its resources that a pod requests. Shares are rounded up, so that together they pay the whole price.
 //!
+//! GPUs are those of machines, as in limits of pools. So where a node advertises a GPU several times, because pods share it, each pod
+//! counts for its part of it.
+//!
 //! Pods of DaemonSets, static pods, pods without requests and free room for buffers count for nobody, and neither do nodes of
 //! static pools, because they are bought whatever pods there are.
 
@@ -11,7 +14,7 @@ use std::collections::BTreeMap;
 use poolwright_catalog::{RankedOffering, ResourceList, ResourceName, UsdPerHour};
 
 use crate::model::{NamespaceLimit, Pod, PodRole, PoolName, Snapshot};
-use crate::rules::gpus::gpu_milli;
+use crate::rules::gpus::AdvertisedGpus;
 use crate::supply::rooms::node_of;
 use crate::supply::unclaimed;
 
@@ -75,6 +78,7 @@ pub(crate) struct Part {
 pub(crate) struct SharedNode<'o, 'a> {
     /// The offerings that it may be.
     offerings: Vec<&'o RankedOffering>,
+    gpus: AdvertisedGpus,
     parts: BTreeMap<&'a str, Part>,
     /// Whether it is only planned.
     is_planned: bool,
@@ -87,8 +91,18 @@ impl<'o, 'a> SharedNode<'o, 'a> {
         pods: impl IntoIterator<Item = &'a Pod>,
         is_planned: bool,
     ) -> Self {
+        Self::advertising(AdvertisedGpus::default(), offerings, pods, is_planned)
+    }
+
+    /// Creates such a node, which advertises its GPUs in this way.
+    fn advertising(
+        gpus: AdvertisedGpus,
+        offerings: impl IntoIterator<Item = &'o RankedOffering>,
+        pods: impl IntoIterator<Item = &'a Pod>,
+        is_planned: bool,
+    ) -> Self {
         let offerings = offerings.into_iter().collect();
-        let mut node = Self { offerings, parts: BTreeMap::new(), is_planned };
+        let mut node = Self { offerings, gpus, parts: BTreeMap::new(), is_planned };
         let mut parts: BTreeMap<&'a str, Part> = BTreeMap::new();
         for pod in pods.into_iter().filter(|pod| counts(pod)) {
             node.add(parts.entry(pod.key.namespace()).or_default(), pod);
@@ -100,10 +114,11 @@ impl<'o, 'a> SharedNode<'o, 'a> {
     /// Adds a pod to the pods of its namespace.
     pub fn add(&self, part: &mut Part, pod: &Pod) {
         part.weights.resize(self.offerings.len(), 0);
+        let gpu_milli = self.gpus.milli(&pod.spec);
         for (sum, offering) in part.weights.iter_mut().zip(&self.offerings) {
-            *sum += weight(pod, &offering.allocatable);
+            *sum += weight(pod, gpu_milli, &offering.allocatable);
         }
-        part.gpu_milli = part.gpu_milli.saturating_add(gpu_milli(&pod.spec));
+        part.gpu_milli = part.gpu_milli.saturating_add(gpu_milli);
     }
 
     /// Returns the namespaces with pods on it.
@@ -162,17 +177,20 @@ fn share(price: UsdPerHour, own: u64, all: u64) -> UsdPerHour {
     UsdPerHour::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
 }
 
-/// Returns the dominant share of a pod on a node: the largest part of one of its resources, in millionths, at least one.
+/// Returns the dominant share of a pod on a node: the largest part of one of its resources, in millionths, at least one. `gpu_milli` is
+/// how much of the machine's GPUs the pod uses.
 ///
 /// Resources that the node does not list do not count, such as places for volumes.
-fn weight(pod: &Pod, allocatable: &ResourceList) -> u64 {
+fn weight(pod: &Pod, gpu_milli: u64, allocatable: &ResourceList) -> u64 {
     let part = |wanted: u64, of: u64| {
         let part = (u128::from(wanted) * u128::from(WHOLE)).checked_div(u128::from(of)).unwrap_or(0);
         u64::try_from(part).unwrap_or(WHOLE)
     };
-    let requested = pod.spec.requests.iter().filter(|(name, _)| name.as_str() != ResourceName::PODS);
+    // Places for pods never count, and GPUs count below.
+    let is_left_out = |name: &str| [ResourceName::PODS, ResourceName::NVIDIA_GPU].contains(&name);
+    let requested = pod.spec.requests.iter().filter(|(name, _)| !is_left_out(name.as_str()));
     let largest = requested.map(|(name, wanted)| part(wanted, allocatable.get(name.as_str()))).max();
-    let gpus = part(gpu_milli(&pod.spec), allocatable.get(ResourceName::NVIDIA_GPU).saturating_mul(1000));
+    let gpus = part(gpu_milli, allocatable.get(ResourceName::NVIDIA_GPU).saturating_mul(1000));
     largest.unwrap_or(0).max(gpus).clamp(1, WHOLE)
 }
 
@@ -196,17 +214,25 @@ pub(crate) fn of_standing<'a>(
         bound.map(AsRef::as_ref).chain(planned).collect::<Vec<&'a Pod>>()
     };
     for claim in snapshot.claims.values().filter(|claim| !is_static(&claim.pool)) {
-        let node = node_of(snapshot, claim).map(|node| node.name.as_str()).or(claim.node_name.as_deref());
+        let node = node_of(snapshot, claim);
+        let gpus = node.map_or_else(AdvertisedGpus::default, |node| {
+            AdvertisedGpus::new(&claim.current_offering().allocatable, &node.allocatable)
+        });
+        let node = node.map(|node| node.name.as_str()).or(claim.node_name.as_deref());
         // Before launch, the claim may become each of its offerings.
         let offerings: Vec<&RankedOffering> = if claim.launched.is_some() {
             vec![claim.current_offering()]
         } else {
             claim.offerings.iter().collect()
         };
-        add(SharedNode::new(offerings, pods(node, &claim.name.0), false));
+        add(SharedNode::advertising(gpus, offerings, pods(node, &claim.name.0), false));
     }
     for node in unclaimed::nodes(snapshot).iter().filter(|node| !is_static(&node.pool)) {
-        add(SharedNode::new([&node.offering], pods(Some(node.name.as_str()), &node.name), false));
+        let gpus = snapshot.nodes.get(&node.name).map_or_else(AdvertisedGpus::default, |there| {
+            AdvertisedGpus::new(&node.offering.allocatable, &there.allocatable)
+        });
+        let pods = pods(Some(node.name.as_str()), &node.name);
+        add(SharedNode::advertising(gpus, [&node.offering], pods, false));
     }
     uses
 }
@@ -254,6 +280,30 @@ mod tests {
         assert_eq!(node.use_of("ml").of(NamespaceLimit::Gpus), 2000);
         assert_eq!(node.use_of("web").of(NamespaceLimit::Nodes), 1);
         assert_eq!(node.use_of("other"), NamespaceUse::default());
+    }
+
+    #[test]
+    fn a_pod_counts_for_its_part_of_a_gpu_that_a_node_advertises_several_times() {
+        let shared = ResourceName::NVIDIA_GPU_SHARED;
+        let of = |machine: u64, advertised: ResourceList, wanted: ResourceList| {
+            let node = offering(Some(2_000_000), capacity(100, machine));
+            let gpus = AdvertisedGpus::new(&node.allocatable, &advertised);
+            // The other pod takes a quarter of the processors.
+            let pods = [pod("ml", 0, wanted), pod("web", 0, capacity(25, 0))];
+            let node = SharedNode::advertising(gpus, [&node], &pods, false);
+            (node.use_of("ml").of(NamespaceLimit::Gpus), micros(&node, "ml"))
+        };
+        let (plain, renamed) = (capacity(1, 1), capacity(1, 0).with(shared, 1));
+        assert_eq!(of(1, capacity(100, 4), plain.clone()), (250, 1_000_000), "a quarter of one GPU");
+        assert_eq!(of(1, capacity(100, 0).with(shared, 4), renamed.clone()), (250, 1_000_000));
+        assert_eq!(of(2, capacity(100, 8), capacity(1, 4)), (1000, 1_333_334), "half of two GPUs");
+        assert_eq!(of(1, capacity(100, 1), plain.clone()), (1000, 1_600_000), "a whole GPU");
+        assert_eq!(of(1, capacity(100, 0), plain), (1000, 1_600_000), "the node does not report its GPU yet");
+        assert_eq!(
+            of(0, capacity(100, 0).with(shared, 4), renamed).0,
+            0,
+            "nobody knows how many GPUs it has"
+        );
     }
 
     #[test]

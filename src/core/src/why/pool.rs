@@ -4,7 +4,7 @@ use poolwright_catalog::UsdPerHour;
 
 use crate::model::idle::{LONGEST, SHORTEST};
 use crate::model::plan::{Plan, PoolFindings};
-use crate::model::{BREAK_EVEN, PoolName, ScaleToZero, Snapshot, SpotRules};
+use crate::model::{BREAK_EVEN, Buffer, PoolName, ScaleToZero, Snapshot, SpotRules};
 use crate::rules::format;
 use crate::supply::spot_mix::SpotMix;
 use crate::supply::unclaimed;
@@ -108,12 +108,19 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
         return Some(lines);
     }
     if !pool.buffer.is_empty() {
+        let is_chosen = pool.buffer.iter().all(Buffer::is_auto);
         let kept = match problem.or(unsold) {
+            Some(_) if is_chosen => "It buys no node for its `buffer`.",
             Some(_) => "Its `buffer` asks for free room, but it buys no node for that.",
+            None if is_chosen => {
+                "It keeps nodes with room for the units of its `buffer` that pay, with and without pods."
+            }
             None => "It keeps nodes with room for its `buffer`, with and without pods.",
         };
         lines.push(kept.to_owned());
     }
+    let chosen = findings.iter().flat_map(|found| &found.units_chosen);
+    lines.extend(chosen.map(|chosen| format!("Poolwright chooses how much room it keeps: {chosen}.")));
     if let Some(unmet) = findings.and_then(|found| found.buffer_unmet.as_ref()) {
         lines.push(format!("It cannot keep all of this room: {}.", unmet.trim_end_matches('.')));
     } else if let Some(found) = findings.filter(|found| found.units_left > 0) {

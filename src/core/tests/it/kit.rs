@@ -75,6 +75,7 @@ pub fn catalogue(kinds: Vec<Kind>) -> Catalogue {
                 price,
                 available: None,
                 interruptions: None,
+                notice: None,
             });
         }
         types.push(InstanceType {

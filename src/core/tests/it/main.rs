@@ -3,6 +3,7 @@
 mod alternatives;
 mod batch_window;
 mod budgets;
+mod chosen_units;
 mod colocation;
 mod daemonsets;
 mod demand;

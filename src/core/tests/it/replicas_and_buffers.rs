@@ -14,8 +14,8 @@ fn replicas(count: u64) -> Pool {
     Pool { replicas: Some(count), ..pool("static") }
 }
 
-fn buffer(units: u64, cpu: u64, gpus: u64) -> Buffer {
-    Buffer { units, requests: requests(cpu, 1, gpus), window: None }
+fn buffer(units: u32, cpu: u64, gpus: u64) -> Buffer {
+    Buffer { units: Units::Fixed(units), requests: requests(cpu, 1, gpus), window: None }
 }
 
 fn buffered(units: Vec<Buffer>) -> Pool {

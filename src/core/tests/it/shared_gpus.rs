@@ -23,8 +23,8 @@ fn gpu() -> PoolName {
     PoolName("gpu".into())
 }
 
-fn buffer(units: u64, requests: poolwright_catalog::ResourceList) -> Vec<Buffer> {
-    vec![Buffer { units, requests, window: None }]
+fn buffer(units: u32, requests: poolwright_catalog::ResourceList) -> Vec<Buffer> {
+    vec![Buffer { units: Units::Fixed(units), requests, window: None }]
 }
 
 /// Returns a g5.xlarge of the pool without a NodeClaim. It has one GPU, and its device plugin advertises it four times.
@@ -83,6 +83,30 @@ fn a_limit_on_gpus_counts_those_of_machines_and_not_how_often_they_are_advertise
         said.contains("limit nvidia.com/gpu = 1 of pool `gpu` is reached (in use or on order: 1)"),
         "{said}"
     );
+}
+
+#[test]
+fn a_limit_of_a_namespace_counts_a_share_as_its_part_of_a_gpu_and_a_pod_on_a_new_node_as_a_whole_one() {
+    let of_ml = |name: String, requests| {
+        let pod = pod(&name, requests);
+        Pod { key: PodKey::new("ml", name), ..pod }
+    };
+    let plain = (capacity(8, 64, 4), requests(1, 1, 1));
+    let renamed = (capacity(8, 64, 0).with(SHARED, 4), requests(1, 1, 0).with(SHARED, 1));
+    for (allocatable, share) in [plain, renamed] {
+        let running = (0..4).map(|number| bound(of_ml(format!("r{number}"), share.clone()), "sliced"));
+        let waiting = (0..3).map(|number| of_ml(format!("w{number}"), requests(1, 1, 1)));
+        let snapshot = with(cluster(aws(), [pool("gpu")]), [Node { allocatable, ..sliced() }]);
+        let mut snapshot = with(with(snapshot, running), waiting);
+        let gpus = NamespaceLimit::Gpus;
+        let limits = [(gpus, Some(gpus.read("2").unwrap()))].into();
+        snapshot.put_namespace(Namespace { name: "ml".into(), labels: [].into(), limits });
+        let plan = planned(&snapshot);
+        assert_eq!((plan.counts.on_new, plan.counts.unplaced), (1, 2));
+        let said = &plan.unplaced[0].message;
+        let expected = "limit gpus = 2 of namespace `ml` is reached (in use or on order: 2; it would add 1)";
+        assert!(said.starts_with(expected), "{said}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use poolwright_catalog::ResourceName;
 use poolwright_core::plan::{Plan, PlanOptions, PlannedGpu, Sharing, UnplacedReason, plan};
-use poolwright_core::{Action, Buffer, Pod, Pool, PoolName, Snapshot, Subject, why};
+use poolwright_core::{Action, Buffer, Pod, Pool, PoolName, Snapshot, Subject, Units, why};
 use poolwright_solver::NeverStop;
 use poolwright_terms::Reason;
 
@@ -199,7 +199,8 @@ fn free_instances_of_nodes_that_are_there_come_first() {
 
 fn buffered_instances(instance: &str) -> Snapshot {
     let requests = requests(1, 1, 0).with(format!("nvidia.com/mig-{instance}").as_str(), 1);
-    let pool = Pool { buffer: vec![Buffer { units: 3, requests, window: None }], ..pool("gpu") };
+    let pool =
+        Pool { buffer: vec![Buffer { units: Units::Fixed(3), requests, window: None }], ..pool("gpu") };
     cluster(cuttable(), [pool])
 }
 

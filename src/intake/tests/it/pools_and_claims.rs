@@ -6,7 +6,7 @@ use poolwright_catalog::{InstanceTypeName, OfferingId, RankedOffering, ResourceL
 use poolwright_core::plan::PlannedClaim;
 use poolwright_core::{
     Cause, ClaimName, CountOrPercent, Deadlines, Disruption, Operator, PodKey, PoolName, RepairRule,
-    ScaleToZero, Uid, Window,
+    ScaleToZero, Uid, Units, Window,
 };
 use poolwright_intake::{claim_object, disruption_budget, node_claim, node_pool, offering_ref};
 use poolwright_terms::{CapacityType, ConditionType, NodeClassRef, Reason, Taint, TaintEffect, keys};
@@ -204,13 +204,23 @@ fn replicas_and_what_is_kept_free_are_read_and_what_makes_no_sense_is_the_pools_
     let units = json!({"units": 2, "requests": {"nvidia.com/gpu": 1, "cpu": "500m"}});
     let read = pool(json!({ "buffer": [units] }));
     assert_eq!(read.problem, None);
-    assert_eq!((read.buffer[0].units, read.buffer[0].requests.get("cpu")), (2, 500));
+    assert_eq!((read.buffer[0].units, read.buffer[0].requests.get("cpu")), (Units::Fixed(2), 500));
     assert_eq!(read.buffer[0].requests.get("pods"), 1, "a unit is a pod that has not come");
     let wrong = |units: Value| pool(json!({ "buffer": [units] })).problem.unwrap().message;
     let why = wrong(json!({"units": 1, "requests": {"cpu": "much"}}));
     assert!(why.starts_with("spec.buffer[0].requests.cpu: "), "{why}");
     let why = wrong(json!({"units": 1, "requests": {"cpu": 1}, "schedule": "often", "duration": "1h"}));
     assert!(why.contains("spec.buffer[0].schedule: `often` is no schedule"), "{why}");
+    let chosen = |units: Value| pool(json!({ "buffer": [units] })).buffer[0].units;
+    let unit = json!({"units": "auto", "requests": {"cpu": 1}});
+    assert_eq!(chosen(unit), Units::Auto { at_most: 4 });
+    let unit = json!({"units": "auto", "maxUnits": 2, "requests": {"cpu": 1}});
+    assert_eq!(chosen(unit), Units::Auto { at_most: 2 });
+    let why = wrong(json!({"units": "many", "requests": {"cpu": 1}}));
+    assert_eq!(
+        why,
+        "spec.buffer[0].units: `many` is neither a number nor `auto`; write a number from 1 to 100, or auto"
+    );
     let gates = json!({"template": {"spec": {"nodeClassRef": {"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "default"},
         "readinessGates": [{"conditionType": "GpuValidated"}]}}});
     assert_eq!(pool(gates).readiness_gates, ["GpuValidated"]);

@@ -141,6 +141,7 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
         notes.extend(problems.map(|(reason, message)| format!("pool {name}: {reason}: {message}")));
         let shared = findings.shares_gpus.as_ref();
         notes.extend(shared.map(|message| format!("pool {name}: {}: {message}", Reason::GpusShared)));
+        notes.extend(findings.units_chosen.iter().map(|chosen| format!("pool {name}: {chosen}")));
         notes.extend(findings.buffer_unmet.as_ref().map(|message| format!("pool {name}: {message}")));
         // Pods that a limit leaves out name it. Missing replicas, and units of a buffer, are not listed.
         let is_static = context.snapshot.pools.get(name).is_some_and(|pool| pool.replicas.is_some());

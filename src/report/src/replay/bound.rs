@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, UsdPerHour};
-use poolwright_core::plan::{PlanOptions, PreferencePolicy, plan};
+use poolwright_core::plan::{PlanOptions, PlannedClaim, PreferencePolicy, plan};
 use poolwright_core::{DaemonSet, Pod, PodKey, PodSpec, Pool, PoolLimits, Snapshot, SpotRules};
 use poolwright_solver::{NeverStop, Options, Problem, StopSignal, Warm, solve_from};
 use poolwright_terms::NodeClassRef;
@@ -54,6 +54,16 @@ pub(super) struct Solved {
     pub plan: u64,
 }
 
+/// All pods of a replay as one problem.
+pub(super) struct Question {
+    /// The problem. Its existing nodes are those that static pools keep and that pods may use.
+    pub problem: Problem,
+    /// The class of each pod by its number.
+    pub classes: BTreeMap<usize, usize>,
+    /// All nodes that static pools keep: the name of each, and its price. An unknown price counts as zero.
+    pub kept: Vec<(String, UsdPerHour)>,
+}
+
 /// Computes the bounds. New nodes keep room for the DaemonSets. `sold` is the catalogue of each node class.
 pub fn over_time(
     history: &History,
@@ -62,7 +72,7 @@ pub fn over_time(
     sold: &BTreeMap<NodeClassRef, Arc<Catalogue>>,
 ) -> Bounds {
     let asked = question(history, pools, daemonsets, sold);
-    let mut bounds = asked.map_or_else(Bounds::default, |(problem, classes)| of(history, &problem, &classes));
+    let mut bounds = asked.map_or_else(Bounds::default, |asked| of(history, &asked.problem, &asked.classes));
     let is_static = |name: &String| pools.iter().any(|pool| pool.replicas.is_some() && pool.name.0 == *name);
     bounds.kept = history.machines.iter().map(|machine| is_static(&machine.pool)).collect();
     // The scheduler of a replay gives pods the room that nodes keep for DaemonSets, too, because these have no pods there. And a static
@@ -258,24 +268,24 @@ fn least_of_spans(
     moments
 }
 
-/// Returns the problem with all pods that had a machine, and the class of each pod by its index.
+/// Returns the problem with all pods that had a machine. A pod's number is its index.
 fn question(
     history: &History,
     pools: &[Pool],
     daemonsets: &[DaemonSet],
     sold: &BTreeMap<NodeClassRef, Arc<Catalogue>>,
-) -> Option<(Problem, BTreeMap<usize, usize>)> {
+) -> Option<Question> {
     let bound = history.pods.iter().enumerate().filter(|(_, pod)| pod.bound.is_some());
     question_of(bound.map(|(at, pod)| (at, &*pod.model)), pools, daemonsets, sold)
 }
 
-/// Returns the problem with these pods, and the class of each pod by its number.
+/// Returns the problem with these pods, each with its number.
 pub(super) fn question_of<'a>(
     pods: impl Iterator<Item = (usize, &'a Pod)>,
     pools: &[Pool],
     daemonsets: &[DaemonSet],
     sold: &BTreeMap<NodeClassRef, Arc<Catalogue>>,
-) -> Option<(Problem, BTreeMap<usize, usize>)> {
+) -> Option<Question> {
     let pods = pods.map(|(at, pod)| {
         let key = PodKey::new("", at.to_string());
         (key.clone(), Arc::new(Pod::waiting(key, bare(&pod.spec))))
@@ -288,8 +298,9 @@ pub(super) fn question_of<'a>(
         let sold = sold.get(&pool.node_class)?;
         snapshot.catalogues.insert(pool.node_class.clone(), Ok(sold.clone()));
         // The bound ignores the weights, limits and spot rules of pools, because they could only raise the cost. Shares of nodes at
-        // one time are no shares of all nodes over time.
-        let (limits, spot) = (PoolLimits::default(), SpotRules::default());
+        // one time are no shares of all nodes over time. The limits of a static pool decide how many nodes it keeps.
+        let limits = if pool.replicas.is_some() { pool.limits.clone() } else { PoolLimits::default() };
+        let spot = SpotRules::default();
         let pool = Pool { weight: 1, limits, spot, ..pool.clone() };
         snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
     }
@@ -301,11 +312,17 @@ pub(super) fn question_of<'a>(
         solver: Options { work: 0, threads: 1, ..Options::default() },
         ..PlanOptions::default()
     };
-    let asked = plan(&snapshot, Timestamp::UNIX_EPOCH, &options, &mut AtOnce).solves.into_iter().next()?;
+    let made = plan(&snapshot, Timestamp::UNIX_EPOCH, &options, &mut AtOnce);
+    let is_static =
+        |claim: &&PlannedClaim| snapshot.pools.get(&claim.pool).is_some_and(|pool| pool.replicas.is_some());
+    let kept = made.claims.iter().filter(is_static);
+    let kept = kept.map(|claim| (claim.name.0.clone(), claim.price().unwrap_or_default())).collect();
+    let asked = made.solves.into_iter().next()?;
     let of_class = |(class, pods): (usize, Vec<PodKey>)| {
         pods.into_iter().filter_map(move |key| Some((key.name().parse().ok()?, class)))
     };
-    Some((asked.problem, asked.pods.into_iter().enumerate().flat_map(of_class).collect()))
+    let classes = asked.pods.into_iter().enumerate().flat_map(of_class).collect();
+    Some(Question { problem: asked.problem, classes, kept })
 }
 
 /// Returns the part of a pod's requirements that the bound uses.

@@ -56,31 +56,31 @@ pub struct Machine {
     pub gone: Option<Duration>,
 }
 
-/// How a cloud gives notice of an interruption on the node.
+/// The time between notice and end, for offerings that do not say theirs.
+pub(super) const USUAL_NOTICE: Duration = Duration::from_mins(2);
+/// With less time between notice and end, the node shuts down at once.
+const SHUTS_DOWN_BELOW: Duration = Duration::from_mins(1);
+
+/// How a cloud gives notice of an interruption on the node, and how long before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// As AWS, two minutes before: a termination handler taints the node, and pods run until the instance ends.
-    /// <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html>
-    Closes,
-    /// As Google, half a minute before: the kubelet ends its pods, and the node is no longer ready.
-    /// <https://docs.cloud.google.com/compute/docs/instances/spot>
-    ShutsDown,
+    /// A termination handler taints the node, and pods run until the instance ends.
+    Closes(Duration),
+    /// The kubelet ends its pods, and the node is no longer ready.
+    ShutsDown(Duration),
 }
 
 impl Notice {
-    /// Returns the kind of notice in this zone. AWS numbers its regions by a part of their own, after the place (`us-east-1a`,
-    /// `us-gov-west-1`, `us-west-2-lax-1a`). In the other clouds' names the number belongs to the place (`us-central1-a`), or it is
-    /// that of the zone and follows the region at once (`eastus-1`).
-    fn of(zone: &str) -> Self {
-        let begins_with_digit = |part: &str| part.starts_with(|first: char| first.is_ascii_digit());
-        if zone.split('-').skip(2).any(begins_with_digit) { Self::Closes } else { Self::ShutsDown }
+    /// Returns the notice of an offering that says this time between notice and end.
+    fn of(said: Option<Duration>) -> Self {
+        let ahead = said.unwrap_or(USUAL_NOTICE);
+        if ahead < SHUTS_DOWN_BELOW { Self::ShutsDown(ahead) } else { Self::Closes(ahead) }
     }
 
     /// Returns the time between notice and end.
     pub const fn ahead(self) -> Duration {
         match self {
-            Self::Closes => Duration::from_mins(2),
-            Self::ShutsDown => Duration::from_secs(30),
+            Self::Closes(ahead) | Self::ShutsDown(ahead) => ahead,
         }
     }
 }
@@ -97,15 +97,12 @@ enum Flaw {
 }
 
 impl Machine {
-    /// Makes a newly launched machine, perhaps with a fault. `dice` are its own.
+    /// Makes a newly launched machine, perhaps with a fault. Its offering says its price and the time of notice. `dice` are its own.
     pub(super) fn launched(
         instance: Instance,
         (request, offered): (LaunchRequest, Vec<OfferingId>),
-        (price, reserved_until, reclaimed): (
-            Option<UsdPerHour>,
-            Option<(Duration, Duration)>,
-            Option<Duration>,
-        ),
+        (price, said): (Option<UsdPerHour>, Option<Duration>),
+        (reserved_until, reclaimed): (Option<(Duration, Duration)>, Option<Duration>),
         now: Duration,
         accidents: &Accidents,
         dice: &mut Dice,
@@ -135,11 +132,12 @@ impl Machine {
         let gpus = request.offerings[0].allocatable.get(ResourceName::NVIDIA_GPU);
         let interrupted = is(Flaw::Interrupted);
         let notice = interrupted.filter(|(.., told)| *told).map(|(_, ends, ..)| {
-            let notice = Notice::of(instance.offering.zone.as_str());
+            let notice = Notice::of(said);
             (ends.saturating_sub(notice.ahead()).max(now), notice)
         });
         let notice = notice.or_else(|| {
-            let notice = Notice::Closes;
+            // In a replay, pods have the whole notice to leave.
+            let notice = Notice::Closes(said.unwrap_or(USUAL_NOTICE));
             reclaimed.map(|ends| (ends.saturating_sub(notice.ahead()).max(now), notice))
         });
         let maintained = is(Flaw::Maintained).map(|(_, ends, ..)| (now, ends + MAINTAINED_AFTER));
@@ -175,12 +173,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_zone_is_of_aws_by_the_form_of_its_name_and_not_by_the_number_of_hyphens() {
-        for zone in ["us-east-1a", "eu-central-1", "us-gov-west-1b", "us-west-2-lax-1a"] {
-            assert_eq!(Notice::of(zone), Notice::Closes, "{zone}");
-        }
-        for zone in ["us-central1", "us-central1-a", "northamerica-northeast1-c", "eastus-1", "on-the-moon"] {
-            assert_eq!(Notice::of(zone), Notice::ShutsDown, "{zone}");
-        }
+    fn a_node_shuts_down_at_once_after_a_short_notice_and_has_two_minutes_if_its_offering_says_nothing() {
+        let seconds = Duration::from_secs;
+        assert_eq!(Notice::of(Some(seconds(30))), Notice::ShutsDown(seconds(30)));
+        assert_eq!(Notice::of(Some(seconds(300))), Notice::Closes(seconds(300)));
+        assert_eq!(Notice::of(None), Notice::Closes(seconds(120)));
     }
 }

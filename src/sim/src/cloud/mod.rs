@@ -30,6 +30,7 @@ use crate::time::Time;
 
 pub use caller::CloudOf;
 pub(crate) use machine::JOINS;
+use machine::USUAL_NOTICE;
 pub use machine::{Machine, Notice};
 pub use mail::Mail;
 use market::Market;
@@ -159,8 +160,8 @@ impl Cloud {
         self.lock().chooses = true;
     }
 
-    /// Takes spot instances back from now on, at the rates of the catalogue, each with a notice two minutes before. An offering
-    /// without a rate has the one that the controller assumes.
+    /// Takes spot instances back from now on, at the rates of the catalogue, each with the notice of its offering. An offering
+    /// without a rate has the one that the controller assumes, and one that says no notice gives it two minutes before.
     pub fn reclaim_spot(&self) {
         self.lock().reclaims = true;
     }
@@ -225,7 +226,7 @@ impl Cloud {
     pub fn interrupt(&self, provider_id: &str) {
         let now = self.time.elapsed();
         let calendar = mail::calendar((self.time.now(), now));
-        let mail = Mail::warning(provider_id, (now, now + Notice::Closes.ahead()), &calendar);
+        let mail = Mail::warning(provider_id, (now, now + USUAL_NOTICE), &calendar);
         self.lock().mail.push(mail);
         self.posted.notify_waiters();
     }
@@ -377,7 +378,8 @@ impl Cloud {
             let machine = Machine::launched(
                 instance.clone(),
                 (request, offered),
-                (price, reserved_until, reclaimed),
+                (price, offering.notice),
+                (reserved_until, reclaimed),
                 now,
                 &self.accidents,
                 &mut dice,

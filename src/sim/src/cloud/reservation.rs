@@ -49,6 +49,7 @@ impl Reservation {
             }),
             available: Some(free),
             interruptions: None,
+            notice: None,
         }
     }
 }

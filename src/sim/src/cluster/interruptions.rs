@@ -21,8 +21,8 @@ impl Cluster {
         let found = self.index.view().nodes.with_provider_id(id).map(|node| node.name.clone());
         let Some(node) = found else { return };
         match notice {
-            Notice::Closes => self.close(&node),
-            Notice::ShutsDown => self.shut_down(&node),
+            Notice::Closes(_) => self.close(&node),
+            Notice::ShutsDown(_) => self.shut_down(&node),
         }
     }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_controller::{Config, Environment, Stoppable};
 use poolwright_core::plan::{MinValuesPolicy, plan};
-use poolwright_core::{Gaps, Lives};
+use poolwright_core::{Arrivals, Gaps, Lives};
 use poolwright_provider_contract::{NodeClass, crds};
 use poolwright_report::replay::History;
 use poolwright_terms::NodeClassRef;
@@ -116,9 +116,11 @@ fn empty_server(classes: &[NodeClass]) -> ApiServer {
 
 /// Returns the object in which the controller keeps what it knows about the durations of pods.
 pub fn kept_lives(lives: &Lives) -> Value {
+    let (gaps, arrivals, until) = (Gaps::default(), Arrivals::default(), jiff::Timestamp::UNIX_EPOCH);
+    let data = poolwright_controller::stored_lives(lives, &gaps, &arrivals, until, Vec::new());
     json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": poolwright_controller::LIVES, "namespace": NAMESPACE},
-        "data": {"lives.json": poolwright_controller::stored_lives(lives, &Gaps::default(), jiff::Timestamp::UNIX_EPOCH, Vec::new())}})
+        "data": {"lives.json": data}})
 }
 
 impl Replay {

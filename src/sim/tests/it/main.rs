@@ -3,6 +3,7 @@
 
 mod api_server;
 mod budgets;
+mod chosen_units;
 mod cloud;
 mod daemonsets;
 mod interruptions;

@@ -4,7 +4,9 @@ use super::*;
 use crate::NeverStop;
 use crate::branch::{Branch, Ranges};
 use crate::canonical::UNLIMITED;
-use crate::problem::{ExistingNode, Gang, Limit, Spread, Topology};
+use crate::problem::{
+    Candidate, ExistingNode, Gang, GpuMode, GpuRequest, Gpus, Limit, PodClass, Spread, Topology,
+};
 use crate::testing::{candidate, class, problem};
 
 fn problems() -> impl Strategy<Value = Problem> {
@@ -92,6 +94,27 @@ fn a_branch_without_the_only_home_of_pods_that_are_left_out_is_possible() {
     run.search(&mut meter);
     assert_eq!(run.best.cost(&model), 80_000);
     assert!(run.bound <= 80_000, "bound {}", run.bound);
+}
+
+#[test]
+fn a_plan_that_loses_a_pod_when_its_gpus_are_laid_out_is_not_proven() {
+    let gpu = Some(GpuRequest::Share { units: 600, memory_mib: 0 });
+    let gpus = Some(Gpus { count: 2, memory_mib: 0, mode: GpuMode::Shared });
+    let problem = problem(
+        vec![PodClass { gpu, ..class("pod", [1, 0, 0], 3, &[0]) }],
+        vec![Candidate { gpus, ..candidate("node", 10_000, [9, 0, 0]) }],
+    );
+    let model = Model::new(&problem);
+    let options = Options::default();
+    // A layout may not be found for pods that fit. No layout holds these.
+    let mut best = Plan::default();
+    best.add(Pattern { bin: 0, pods: vec![(0, 3)] }, 1);
+    let mut run = Run::new(&problem, &model, &options, best);
+    run.raise(10_000, Proof::Complete);
+    let mut signal = NeverStop;
+    let solution = run.answer(&Meter::new(&mut signal, 1));
+    assert_eq!((solution.unplaced_pods(), solution.bound.micros()), (1, 0));
+    assert_eq!((solution.proof, solution.stopped), (Proof::Truncated, Stopped::Exhausted));
 }
 
 /// Removes ceilings, which the exact search ignores.

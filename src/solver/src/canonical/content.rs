@@ -1,8 +1,11 @@
 //! The rules about pods on one node. Only this file decides how many more pods of a class a node can take: greedy
 //! filling, repairs, the exact search and pricing all ask here.
+//!
+//! Searches over GPUs can leave this undecided. What makes plans asks [`Content::more`] and [`Content::allows`], which then say no.
+//! What proves a bound asks [`Content::fit`] and [`Content::verdict`], and proves nothing where they are undecided.
 
 use super::{Bin, Flexible, Model, Pattern, UNLIMITED, fit_count};
-use crate::gpu::Room;
+use crate::gpu::{Fit, Misfit, Room};
 use crate::problem::GpuRequest;
 
 /// The pods on one node, while they are added and removed.
@@ -43,16 +46,27 @@ impl<'m> Content<'m> {
         content
     }
 
-    /// Returns whether a node of `bin` may have exactly `pods`.
+    /// Returns whether a node of `bin` is known to hold exactly `pods`.
     pub fn allows(model: &Model, bin: u32, pods: &[(u32, u32)]) -> bool {
+        Self::verdict(model, bin, pods) == Some(true)
+    }
+
+    /// Returns whether a node of `bin` may have exactly `pods`; `None` where that is undecided.
+    pub fn verdict(model: &Model, bin: u32, pods: &[(u32, u32)]) -> Option<bool> {
         let mut content = Content::empty(model, bin);
-        pods.iter().all(|(class, count)| {
-            let fits = content.bin.position(*class).is_some() && content.more(*class) >= u64::from(*count);
-            if fits {
-                content.add(*class, *count);
+        let mut decided = true;
+        for (class, count) in pods {
+            if content.bin.position(*class).is_none() {
+                return Some(false);
             }
-            fits
-        })
+            let fit = content.fit(*class);
+            if fit.most < u64::from(*count) {
+                return Some(false);
+            }
+            decided &= fit.least >= u64::from(*count);
+            content.add(*class, *count);
+        }
+        decided.then_some(true)
     }
 
     /// Returns its pods by class, ascending.
@@ -70,8 +84,14 @@ impl<'m> Content<'m> {
         self.room.iter().zip(least).any(|(room, least)| room < least)
     }
 
-    /// Returns how many more pods of `class`, which must be one of the bin's, can be added, regardless of demand.
+    /// Returns how many more pods of `class`, which must be one of the bin's, are known to fit, regardless of demand.
     pub fn more(&self, class: u32) -> u64 {
+        self.fit(class).least
+    }
+
+    /// Returns what is known about how many more pods of `class`, which must be one of the bin's, can be added, regardless of
+    /// demand.
+    pub fn fit(&self, class: u32) -> Fit {
         let wanted = &self.model.classes[class as usize];
         let mut most = fit_count(&self.room, &wanted.requests);
         if wanted.per_node != u32::MAX {
@@ -80,80 +100,83 @@ impl<'m> Content<'m> {
             most = most.min(u64::from(wanted.per_node.saturating_sub(have)));
         }
         if most == 0 || self.bin.rules.none() {
-            return most;
+            return Fit::exact(most);
         }
         if self.bin.rules.conflicts
             && self.pods.iter().any(|(other, _)| *other != class && self.model.keep_apart(class, *other))
         {
-            return 0;
+            return Fit::exact(0);
         }
+        let mut fit = Fit::exact(most);
         if let Some(room) = &self.bin.rules.gpus
             && wanted.gpu.is_some()
         {
-            most = self.gpus(room, class, most);
+            fit = self.gpus(room, class, most);
         }
         for rule in &self.bin.rules.flexible {
-            most = most.min(self.flexible(&self.model.flexible[*rule as usize], class, most));
+            fit = fit.min(self.flexible(&self.model.flexible[*rule as usize], class, fit.most));
         }
-        most
+        fit
     }
 
     /// Returns how many more pods of `class`, at most `most`, fit these GPUs.
-    fn gpus(&self, room: &Room, class: u32, most: u64) -> u64 {
+    fn gpus(&self, room: &Room, class: u32, most: u64) -> Fit {
         match self.model.classes[class as usize].gpu {
             Some(request) => room.more(&self.wishes, request, most),
             // The pods on this node may exceed the GPUs of an alternative.
-            None => {
-                if room.holds(&self.wishes) {
-                    most
-                } else {
-                    0
-                }
-            }
+            None => match room.check(&self.wishes) {
+                Ok(()) => Fit::exact(most),
+                Err(Misfit::Impossible) => Fit::exact(0),
+                Err(Misfit::Undecided) => Fit { least: 0, most },
+            },
         }
     }
 
     /// Returns how many more pods of `class`, at most `ceiling`, fit alternatives of enough values.
-    fn flexible(&self, rule: &Flexible, class: u32, ceiling: u64) -> u64 {
-        let fits = |number: u32| {
+    fn flexible(&self, rule: &Flexible, class: u32, ceiling: u64) -> Fit {
+        let fits = |number: u32| -> Fit {
             let admits =
                 |class: u32| self.model.classes[class as usize].alternatives.binary_search(&number).is_ok();
             if !admits(class) || !self.pods.iter().all(|(other, _)| admits(*other)) {
-                return 0;
+                return Fit::exact(0);
             }
             let other = &self.model.alternatives[number as usize];
             let mut most = UNLIMITED;
             let requests = &self.model.classes[class as usize].requests;
             for (dim, capacity) in other.capacity.iter().enumerate() {
                 let used = self.bin.capacity[dim] - self.room[dim];
-                let Some(room) = capacity.checked_sub(used) else { return 0 };
+                let Some(room) = capacity.checked_sub(used) else { return Fit::exact(0) };
                 most = most.min(room.checked_div(requests[dim]).unwrap_or(UNLIMITED));
             }
             match &other.gpus {
                 Some(room) => self.gpus(room, class, most),
-                None => most,
+                None => Fit::exact(most),
             }
         };
-        let Some(last) = rule.at_least.checked_sub(1) else { return ceiling };
-        let mut each: Vec<u64> = Vec::new();
+        let Some(last) = rule.at_least.checked_sub(1) else { return Fit::exact(ceiling) };
+        let (mut least, mut most) = (Vec::new(), Vec::new());
         let mut enough = 0;
         for numbers in &rule.values {
-            let mut most = 0;
+            let mut fit = Fit::exact(0);
             for number in numbers {
-                most = fits(*number).max(most);
-                if most >= ceiling {
+                fit = fit.max(fits(*number));
+                if fit.least >= ceiling {
                     break;
                 }
             }
-            enough += usize::from(most >= ceiling);
+            enough += usize::from(fit.least >= ceiling);
             if enough > last {
                 // Enough values reach the ceiling, so the rest need not be checked.
-                return ceiling;
+                return Fit::exact(ceiling);
             }
-            each.push(most);
+            least.push(fit.least);
+            most.push(fit.most);
         }
-        each.sort_unstable_by_key(|most| std::cmp::Reverse(*most));
-        each.get(last).copied().unwrap_or(0)
+        let reached = |mut counts: Vec<u64>| {
+            counts.sort_unstable_by_key(|count| std::cmp::Reverse(*count));
+            counts.get(last).copied().unwrap_or(0)
+        };
+        Fit { least: reached(least), most: reached(most) }
     }
 
     /// Updates the GPU requests by pods that are added or removed.
@@ -171,7 +194,7 @@ impl<'m> Content<'m> {
         }
     }
 
-    /// Adds pods; [`Self::more`] must allow them.
+    /// Adds pods; [`Self::fit`] must not exclude them.
     pub fn add(&mut self, class: u32, count: u32) {
         if count == 0 {
             return;

@@ -1,8 +1,8 @@
-//! Tests of what the model merges, drops and keeps.
+//! Tests of what the model merges, drops and keeps, and of what it knows about contents.
 
 use super::*;
-use crate::problem::PodClass;
-use crate::testing::{candidate, class, problem};
+use crate::problem::{Candidate, Flexibility, GpuMode, Gpus, PodClass, Problem, Topology};
+use crate::testing::{candidate, class, problem, undecided};
 
 #[test]
 fn a_candidate_that_is_dearer_and_smaller_is_dropped() {
@@ -74,4 +74,46 @@ fn a_pod_larger_than_every_node_is_homeless() {
     let model = Model::new(&problem);
     assert_eq!(model.homeless, [(0, 3, UnplacedReason::NothingFits)]);
     assert!(model.classes.is_empty());
+}
+
+#[test]
+fn a_content_that_the_search_cannot_decide_is_neither_allowed_nor_excluded() {
+    let model = Model::new(&undecided());
+    let all = [(0, 2), (1, 17), (2, 3)];
+    assert_eq!(Content::verdict(&model, 0, &all), None);
+    assert!(!Content::allows(&model, 0, &all));
+    assert_eq!(Content::verdict(&model, 0, &[(0, 2), (1, 17), (2, 2)]), Some(true));
+    assert_eq!(Content::verdict(&model, 0, &[(0, 3), (1, 17), (2, 3)]), Some(false), "204 of 200 MiB");
+    let mut content = Content::empty(&model, 0);
+    content.add(0, 2);
+    content.add(1, 17);
+    let fit = content.fit(2);
+    assert_eq!((fit.least, fit.most, content.more(2)), (2, 3, 2));
+}
+
+#[test]
+fn a_content_that_is_undecided_on_a_second_type_is_undecided_where_two_types_must_hold_it() {
+    let mut problem = undecided();
+    let gpus = Some(Gpus { count: 1, memory_mib: 200, mode: GpuMode::Shared });
+    problem.candidates.push(Candidate { gpus, ..candidate("one large GPU", 20_000, [100, 100, 0]) });
+    problem.topologies = vec![Topology { name: "type".into(), values: vec!["five".into(), "one".into()] }];
+    for (value, candidate) in (0..).zip(&mut problem.candidates) {
+        candidate.domains = vec![(0, value)];
+    }
+    for class in &mut problem.classes {
+        class.candidates = vec![0, 1];
+    }
+    let bin = |problem: &Problem| {
+        let model = Model::new(problem);
+        let bin = model.bins.iter().position(|bin| bin.origin == Origin::Candidate(1)).expect("a bin");
+        (model, bin as u32)
+    };
+    let all = [(0, 2), (1, 17), (2, 3)];
+    let (model, large) = bin(&problem);
+    assert_eq!(Content::verdict(&model, large, &all), Some(true));
+    let name = "two types".to_owned();
+    problem.flexibility = vec![Flexibility { name, candidates: vec![0, 1], topology: 0, at_least: 2 }];
+    let (model, large) = bin(&problem);
+    assert_eq!(Content::verdict(&model, large, &all), None);
+    assert_eq!(Content::verdict(&model, large, &[(0, 2), (1, 17), (2, 2)]), Some(true));
 }

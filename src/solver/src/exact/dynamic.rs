@@ -15,7 +15,7 @@ const FITS_PER_UNIT: u64 = 8;
 const ROW: usize = 64;
 
 /// Returns the cheapest plan for `demand` and its cost, which is a lower bound. Returns `None` when the problem is too
-/// large, or when commitments cover nodes.
+/// large, when commitments cover nodes, or when it is undecided whether some pods fit a node: they may be in the cheapest plan.
 ///
 /// The search ignores ceilings on bought nodes and all rows. The cost is a valid bound in any case. The plan is empty if
 /// it does not respect them.
@@ -47,7 +47,7 @@ pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Opt
                 break;
             }
             let cost = model.bins[bin as usize].cost(&pods);
-            if best.is_none_or(|(least, _)| cost < least) && Multisets::fits(model, bin, &pods) {
+            if best.is_none_or(|(least, _)| cost < least) && Multisets::fits(model, bin, &pods)? {
                 best = Some((cost, bin));
             }
         }
@@ -58,8 +58,12 @@ pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Opt
         if meter.tick(1 + states as u64 / FITS_PER_UNIT) {
             return None;
         }
-        let held: Vec<usize> =
-            (1..states).filter(|state| Multisets::fits(model, index as u32, &sets.pods(*state))).collect();
+        let mut held: Vec<usize> = Vec::new();
+        for state in 1..states {
+            if Multisets::fits(model, index as u32, &sets.pods(state))? {
+                held.push(state);
+            }
+        }
         for _ in 0..bin.available.min(64) {
             on_existing.push((index as u32, held.clone()));
         }
@@ -140,8 +144,9 @@ pub(crate) fn solve(model: &Model, demand: &[u64], meter: &mut Meter<'_>) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::NeverStop;
     use crate::stop::StopSignal;
-    use crate::testing::{candidate, class, problem};
+    use crate::testing::{candidate, class, problem, undecided, undecided_on_existing};
 
     /// A signal that stops when it is asked for the fifth time.
     #[derive(Default)]
@@ -158,6 +163,16 @@ mod tests {
 
         fn spent(&mut self, units: u64) {
             self.spent += units;
+        }
+    }
+
+    #[test]
+    fn the_cost_of_plans_without_contents_that_are_undecided_is_no_bound() {
+        for problem in [undecided(), undecided_on_existing()] {
+            let model = Model::new(&problem);
+            let mut signal = NeverStop;
+            let mut meter = Meter::new(&mut signal, u64::MAX);
+            assert_eq!(solve(&model, &model.demand(), &mut meter), None);
         }
     }
 

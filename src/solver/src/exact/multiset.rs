@@ -84,11 +84,11 @@ impl Multisets {
             .collect()
     }
 
-    /// Returns whether a node of `bin` may hold exactly `pods`.
-    pub fn fits(model: &Model, bin: u32, pods: &[(u32, u32)]) -> bool {
+    /// Returns whether a node of `bin` may hold exactly `pods`; `None` where that is undecided.
+    pub fn fits(model: &Model, bin: u32, pods: &[(u32, u32)]) -> Option<bool> {
         let node = &model.bins[bin as usize];
         let holds = |(class, count): &(u32, u32)| node.holds(*class) >= u64::from(*count);
         // Each class alone first, which settles most cases quickly.
-        pods.iter().all(holds) && Content::allows(model, bin, pods)
+        if pods.iter().all(holds) { Content::verdict(model, bin, pods) } else { Some(false) }
     }
 }

@@ -116,7 +116,8 @@ impl Search<'_, '_> {
 }
 
 /// Returns the cheapest plan for `demand` that costs less than `best`, if one exists, and whether the enumeration is
-/// complete. Returns `None` when the problem is too large. The result is valid for any `prices`; good ones make it fast.
+/// complete. It is not complete if it is undecided whether some pods fit a node. Returns `None` when the problem is too large. The
+/// result is valid for any `prices`; good ones make it fast.
 pub(crate) fn search(
     model: &Model,
     demand: &[u64],
@@ -131,6 +132,7 @@ pub(crate) fn search(
     let charges: Vec<u64> = (0..model.bins.len()).map(|bin| prices.charge(model, bin)).collect();
     let mut choices: Vec<Vec<Choice>> = (0..sets.kinds()).map(|_| Vec::new()).collect();
     let mut options = 0;
+    let mut decided = true;
     for state in 1..sets.states {
         if meter.spend(1 + model.bins.len() as u64 / 8) {
             return None;
@@ -139,7 +141,12 @@ pub(crate) fn search(
         // Among nodes without scarcity, the cheapest suffices.
         let mut plain: Option<(u64, u32)> = None;
         for (index, bin) in model.bins.iter().enumerate() {
-            if bin.covered.is_some() || !Multisets::fits(model, index as u32, &pods) {
+            if bin.covered.is_some() {
+                continue;
+            }
+            let fits = Multisets::fits(model, index as u32, &pods);
+            decided &= fits.is_some();
+            if fits != Some(true) {
                 continue;
             }
             let twin =
@@ -211,6 +218,24 @@ pub(crate) fn search(
         nodes: 0,
         meter: &mut ask,
     };
-    let complete = search.descend(sets.states - 1, 0, (usize::MAX, 0));
+    let complete = search.descend(sets.states - 1, 0, (usize::MAX, 0)) && decided;
     Some((search.found, complete))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NeverStop;
+    use crate::testing::undecided;
+
+    #[test]
+    fn an_enumeration_without_contents_that_are_undecided_is_not_complete() {
+        let model = Model::new(&undecided());
+        let prices = Prices::new(&model, &vec![0.0; model.classes.len()], &[0.0], &[]);
+        let mut signal = NeverStop;
+        let mut meter = Meter::new(&mut signal, u64::MAX);
+        // Two nodes cost 20,000, and one is enough.
+        let found = search(&model, &model.demand(), &prices, 20_000, &mut meter);
+        assert_eq!(found, Some((None, false)));
+    }
 }

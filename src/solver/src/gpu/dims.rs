@@ -225,7 +225,7 @@ mod tests {
             // Reduces the pods to those that fit.
             for at in 0..content.len() {
                 let (request, pods) = content[at];
-                content[at].1 = room.more(&content[..at], request, pods);
+                content[at].1 = room.more(&content[..at], request, pods).least;
             }
             prop_assert!(keeps(&rows, &room, &content), "{:?}", content);
         }

@@ -23,12 +23,12 @@ impl Queue {
     }
 }
 
-/// Returns one entry per GPU of the node; `None` when the pods do not fit. `content` is by class of the problem,
+/// Returns one entry per GPU of the node; `None` when no places are found for the pods. `content` is by class of the problem,
 /// ascending: the request of one pod, and the number of pods. The result is deterministic.
 pub(crate) fn layout(room: &Room, content: &[(u32, GpuRequest, u32)]) -> Option<Vec<GpuLayout>> {
     let load = Load::new(content.iter().map(|(_, request, pods)| (*request, u64::from(*pods))));
-    let from_shared = room.split(&load, STEPS_TO_WRITE)?;
-    let packing = share::pack(&room.shared, &load.kinds, from_shared, STEPS_TO_WRITE)?;
+    let from_shared = room.split(&load, STEPS_TO_WRITE).ok()?;
+    let packing = share::pack(&room.shared, &load.kinds, from_shared, STEPS_TO_WRITE).ok()?;
     let placed = mig::place(&room.mig, &load.mig, load.whole - from_shared)?;
 
     let mut whole = Vec::new();

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 
 use poolwright_catalog::{MigGeometry, MigProfile};
 
+use super::fit::Misfit;
+
 /// Counts by profile, in the order of [`MigProfile::ALL`].
 pub(crate) type Counts = [u64; 6];
 
@@ -19,7 +21,7 @@ const G3: usize = 3;
 const G4: usize = 4;
 const G7: usize = 5;
 
-/// The maximum number of states of the search over occupied GPUs. Dropped states count as not fitting.
+/// The maximum number of states of the search over occupied GPUs. What fits only from a dropped state is undecided.
 const MOST_STATES: usize = 4096;
 
 /// Returns the position of a profile in [`Counts`].
@@ -160,15 +162,16 @@ pub(crate) fn fits_empty(geometry: MigGeometry, gpus: u64, counts: &Counts, whol
     }
 }
 
-/// Returns whether these instances, and `whole` GPUs besides, fit these GPUs.
-pub(crate) fn holds(gpus: &[Gpu], counts: &Counts, whole: u64) -> bool {
-    match gpus {
+/// Checks whether these instances, and `whole` GPUs besides, fit these GPUs.
+pub(crate) fn check(gpus: &[Gpu], counts: &Counts, whole: u64) -> Result<(), Misfit> {
+    let fits = match gpus {
         [] => whole == 0 && counts.iter().all(|count| *count == 0),
         [first, rest @ ..] if first.is_empty() && rest.iter().all(|gpu| gpu == first) => {
             (whole == 0 || first.whole) && fits_empty(first.geometry, gpus.len() as u64, counts, whole)
         }
-        _ => choose(gpus, counts, whole).is_some(),
-    }
+        _ => return choose(gpus, counts, whole).map(|_| ()),
+    };
+    if fits { Ok(()) } else { Err(Misfit::Impossible) }
 }
 
 /// The instances and whole GPUs still to be placed.
@@ -186,7 +189,7 @@ struct Choice {
 
 /// Assigns the GPUs one by one, the occupied first, and keeps all minimal needs. The closed form decides the last equal
 /// empty GPUs.
-fn choose(gpus: &[Gpu], counts: &Counts, whole: u64) -> Option<Choice> {
+fn choose(gpus: &[Gpu], counts: &Counts, whole: u64) -> Result<Choice, Misfit> {
     let mut order: Vec<usize> = (0..gpus.len()).collect();
     let alike = |gpu: &Gpu| gpus.iter().filter(|other| *other == gpu).count();
     order.sort_by_key(|at| (gpus[*at].is_empty(), alike(&gpus[*at]), gpus[*at].clone(), *at));
@@ -205,11 +208,11 @@ fn choose(gpus: &[Gpu], counts: &Counts, whole: u64) -> Option<Choice> {
     };
     // By layer: the need, the preceding state, and the chosen option (past the last one: the whole GPU).
     let mut layers: Vec<Vec<(Need, usize, usize)>> = vec![vec![((*counts, whole), 0, 0)]];
-    for at in &order {
+    let mut dropped = false;
+    for (layer, at) in order.iter().enumerate() {
         let gpu = &gpus[*at];
         let mut next: BTreeMap<Need, (usize, usize)> = BTreeMap::new();
-        let states = layers.last()?;
-        for (from, ((counts, whole), _, _)) in states.iter().enumerate() {
+        for (from, ((counts, whole), _, _)) in layers[layer].iter().enumerate() {
             for (option, content) in gpu.options.iter().enumerate() {
                 let left = std::array::from_fn(|profile| counts[profile].saturating_sub(content[profile]));
                 next.entry((left, *whole)).or_insert((from, option));
@@ -227,11 +230,15 @@ fn choose(gpus: &[Gpu], counts: &Counts, whole: u64) -> Option<Choice> {
             };
             states.retain(|(need, _, _)| !worse(need));
         }
+        dropped |= states.len() > MOST_STATES;
         states.truncate(MOST_STATES);
         layers.push(states);
     }
-    let mut state = layers.last()?.iter().position(|(need, _, _)| suffices(need))?;
-    let need = layers.last()?[state].0;
+    let last = &layers[order.len()];
+    let Some(mut state) = last.iter().position(|(need, _, _)| suffices(need)) else {
+        return Err(if dropped { Misfit::Undecided } else { Misfit::Impossible });
+    };
+    let need = last[state].0;
     let mut chosen = Vec::with_capacity(order.len());
     for (layer, at) in order.iter().enumerate().rev() {
         let (after, from, option) = layers[layer + 1][state];
@@ -240,12 +247,12 @@ fn choose(gpus: &[Gpu], counts: &Counts, whole: u64) -> Option<Choice> {
         chosen.push((*at, taken, option == gpus[*at].options.len()));
         state = from;
     }
-    Some(Choice { chosen, rest, need })
+    Ok(Choice { chosen, rest, need })
 }
 
-/// Returns the layout, one entry per GPU; `None` when the instances do not fit. The result is deterministic.
+/// Returns the layout, one entry per GPU; `None` when no places are found for the instances. The result is deterministic.
 pub(crate) fn place(gpus: &[Gpu], counts: &Counts, whole: u64) -> Option<Vec<Placed>> {
-    let choice = choose(gpus, counts, whole)?;
+    let choice = choose(gpus, counts, whole).ok()?;
     let mut placed = vec![Placed::Nothing; gpus.len()];
     for (at, counts, is_whole) in choice.chosen {
         placed[at] = if is_whole { Placed::Whole } else { arrange(&gpus[at], &counts)? };
@@ -469,8 +476,24 @@ mod tests {
         assert_eq!(placed, Some(vec![Placed::Instances(vec![(MigProfile::G3, 4)])]));
         // A 3g at the low position costs a slice.
         let low = Gpu::new(MigGeometry::Seven, false, &[(MigProfile::G3, 0)]);
-        assert!(holds(std::slice::from_ref(&low), &[3, 0, 0, 0, 0, 0], 0));
-        assert!(!holds(std::slice::from_ref(&low), &[4, 0, 0, 0, 0, 0], 0));
+        let low = std::slice::from_ref(&low);
+        assert_eq!(check(low, &[3, 0, 0, 0, 0, 0], 0), Ok(()));
+        assert_eq!(check(low, &[4, 0, 0, 0, 0, 0], 0), Err(Misfit::Impossible));
+    }
+
+    #[test]
+    fn instances_for_which_the_search_drops_the_right_state_are_not_said_to_be_impossible() {
+        let double = Gpu::new(MigGeometry::Seven, false, &[(MigProfile::G1Double, 6)]);
+        let ones = [0, 2, 4].map(|start| (MigProfile::G1, start));
+        let mut gpus = vec![double; 10];
+        gpus.extend(std::iter::repeat_n(Gpu::new(MigGeometry::Seven, false, &ones), 11));
+        // One possible set of instances on each GPU, so that all of them fit together.
+        let mut counts: Counts = [0; 6];
+        for (at, gpu) in gpus.iter().enumerate() {
+            let option = gpu.options()[at * 3 % gpu.options().len()];
+            counts = std::array::from_fn(|profile| counts[profile] + option[profile]);
+        }
+        assert_ne!(check(&gpus, &counts, 0), Err(Misfit::Impossible));
     }
 
     /// Checks a layout by the table alone.
@@ -540,7 +563,7 @@ mod tests {
                 sums(&known, &with_whole(contents_of_one(gpu.geometry, gpu.used), gpu.whole))
             });
             let expected = feasible.contains(&(counts, whole));
-            prop_assert_eq!(holds(&gpus, &counts, whole), expected);
+            prop_assert_eq!(check(&gpus, &counts, whole), if expected { Ok(()) } else { Err(Misfit::Impossible) });
             let placed = place(&gpus, &counts, whole);
             prop_assert_eq!(placed.is_some(), expected);
             if let Some(placed) = placed {

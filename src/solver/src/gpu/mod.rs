@@ -1,11 +1,12 @@
 //! Shared and partitioned GPUs: which pods fit a node's GPUs together, their layout, and linear rows that every fitting
 //! set of pods satisfies.
 //!
-//! [`Room`] is exact, except that [`share`]'s search has a step limit and counts an undecided case as not fitting.
+//! [`Room`] is exact, except that the searches of [`share`] and [`mig`] have limits. [`Fit`] says what they leave undecided.
 //! [`dims`] gives the algorithms rows for pricing and bounds, so that they ask the room only where the rows do not
 //! decide.
 
 pub(crate) mod dims;
+mod fit;
 mod layout;
 mod mig;
 mod share;
@@ -16,6 +17,7 @@ use std::sync::{Mutex, PoisonError};
 
 use poolwright_catalog::MigProfile;
 
+pub(crate) use fit::{Fit, Misfit};
 pub(crate) use layout::layout;
 
 use crate::problem::{GPU_UNITS, GpuMode, GpuRequest, GpuState, Gpus};
@@ -44,8 +46,8 @@ pub(crate) struct Room {
 #[derive(Debug, Default)]
 struct Memory(Mutex<BTreeMap<Vec<(GpuRequest, u64)>, Answers>>);
 
-/// The number of additional pods, by request.
-type Answers = BTreeMap<GpuRequest, u64>;
+/// What is known about the number of additional pods, by request.
+type Answers = BTreeMap<GpuRequest, Fit>;
 
 /// The maximum number of cached entries. When it is reached the cache is cleared, which must be quick since no stop check
 /// runs meanwhile.
@@ -163,38 +165,49 @@ impl Room {
         room
     }
 
-    /// Returns whether all of these pods fit together. Every subset of pods that fit also fits.
-    pub fn holds(&self, content: &Content) -> bool {
-        self.split(&Load::new(content.iter().copied()), STEPS).is_some()
+    /// Checks whether all of these pods fit together. Every subset of pods that fit also fits.
+    pub fn check(&self, content: &Content) -> Result<(), Misfit> {
+        self.split(&Load::new(content.iter().copied()), STEPS).map(|_| ())
     }
 
-    /// Returns how many more pods with `request` fit beside `content`, which must fit; at most `ceiling`.
-    pub fn more(&self, content: &Content, request: GpuRequest, ceiling: u64) -> u64 {
+    /// Returns whether all of these pods are known to fit together.
+    pub fn holds(&self, content: &Content) -> bool {
+        self.check(content).is_ok()
+    }
+
+    /// Returns how many more pods with `request` fit beside `content`; at most `ceiling`.
+    pub fn more(&self, content: &Content, request: GpuRequest, ceiling: u64) -> Fit {
         if ceiling == 0 {
-            return 0;
+            return Fit::exact(0);
         }
+        let ceiling = Fit::exact(ceiling);
         let mut known = self.known.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(more) = known.get(content).and_then(|known| known.get(&request)) {
-            return ceiling.min(*more);
+            return more.min(ceiling);
         }
         let more = self.most(content, request);
         if known.len() >= MOST_KNOWN {
             known.clear();
         }
         known.entry(content.to_vec()).or_default().insert(request, more);
-        ceiling.min(more)
+        more.min(ceiling)
     }
 
     /// Returns how many more pods with `request` fit beside `content`.
-    fn most(&self, content: &Content, request: GpuRequest) -> u64 {
+    fn most(&self, content: &Content, request: GpuRequest) -> Fit {
         let mut with: Vec<(GpuRequest, u64)> = content.to_vec();
         with.push((request, 0));
         let last = with.len() - 1;
+        let ceiling = self.at_most(request);
+        let mut proven = ceiling;
         let mut fits = |count: u64| {
             with[last].1 = count;
-            self.holds(&with)
+            let answer = self.check(&with);
+            if answer == Err(Misfit::Impossible) {
+                proven = proven.min(count - 1);
+            }
+            answer.is_ok()
         };
-        let ceiling = self.at_most(request);
         let (mut least, mut most) = (0, 1);
         // The answer is usually small.
         while most <= ceiling && fits(most) {
@@ -205,7 +218,7 @@ impl Room {
             let middle = least + (most - least) / 2;
             if fits(middle) { least = middle } else { most = middle }
         }
-        least
+        Fit { least, most: proven }
     }
 
     /// Returns an upper bound on the number of pods with this request.
@@ -249,15 +262,21 @@ impl Room {
             && self.mig.windows(2).all(|pair| pair[0].geometry == pair[1].geometry)
     }
 
-    /// Returns how many whole GPUs come from the shared ones, with the rest from the partitioned ones; `None` when the
-    /// load does not fit.
-    fn split(&self, load: &Load, steps: u64) -> Option<u64> {
+    /// Returns how many whole GPUs come from the shared ones, with the rest from the partitioned ones.
+    fn split(&self, load: &Load, steps: u64) -> Result<u64, Misfit> {
         let least = load.whole.saturating_sub(self.mig.iter().filter(|gpu| gpu.whole).count() as u64);
         let most = load.whole.min(self.shared.iter().filter(|gpu| gpu.pristine).count() as u64);
-        (least..=most).find(|whole| {
-            mig::holds(&self.mig, &load.mig, load.whole - whole)
-                && share::pack(&self.shared, &load.kinds, *whole, steps).is_some()
-        })
+        let mut why = Misfit::Impossible;
+        for whole in least..=most {
+            let fits = mig::check(&self.mig, &load.mig, load.whole - whole)
+                .and_then(|()| share::pack(&self.shared, &load.kinds, whole, steps));
+            match fits {
+                Ok(_) => return Ok(whole),
+                Err(Misfit::Undecided) => why = Misfit::Undecided,
+                Err(Misfit::Impossible) => {}
+            }
+        }
+        Err(why)
     }
 
     /// Returns whether a new node with GPUs `mine` holds all that one with `other` holds.
@@ -367,8 +386,8 @@ mod tests {
             let room = Room::of_existing(&states);
             let mut content: Vec<(GpuRequest, u64)> = Vec::new();
             for request in wishes {
-                let more = room.more(&content, request, ceiling);
-                prop_assert!(more <= ceiling);
+                let Fit { least: more, most } = room.more(&content, request, ceiling);
+                prop_assert!(more <= most && most <= ceiling);
                 content.push((request, more));
                 prop_assert!(room.holds(&content));
                 let last = content.len() - 1;

@@ -1,8 +1,8 @@
 //! Packing of pods on shared GPUs: units and memory, each pod on one GPU.
 //!
-//! Best fit in descending size comes first, then an exact search with a step limit. A case that the search cannot decide
-//! counts as not fitting: plans stay feasible, and bounds do not rest on it.
+//! Best fit in descending size comes first, then an exact search with a step limit.
 
+use super::fit::Misfit;
 use crate::problem::GPU_UNITS;
 
 /// One GPU before anything is placed.
@@ -64,17 +64,17 @@ fn take(gpu: &mut Gpu, kind: Kind, count: u64) {
     gpu.memory -= kind.memory * count;
 }
 
-/// Packs `kinds`, and `whole` GPUs besides, into `gpus`. Returns `None` when they do not fit or `steps` did not suffice.
-pub(crate) fn pack(gpus: &[Gpu], kinds: &[Kind], whole: u64, steps: u64) -> Option<Packing> {
+/// Packs `kinds`, and `whole` GPUs besides, into `gpus`, in up to `steps` steps.
+pub(crate) fn pack(gpus: &[Gpu], kinds: &[Kind], whole: u64, steps: u64) -> Result<Packing, Misfit> {
     let mut packing = Packing { whole: Vec::new(), pods: vec![Vec::new(); gpus.len()] };
     let mut room = gpus.to_vec();
     if whole > 0 {
         // Unused GPUs differ in memory only, so the smallest are given whole.
         let mut pristine: Vec<usize> = (0..gpus.len()).filter(|at| gpus[*at].pristine).collect();
         pristine.sort_by_key(|at| (gpus[*at].memory, *at));
-        pristine.truncate(usize::try_from(whole).ok()?);
+        pristine.truncate(usize::try_from(whole).unwrap_or(usize::MAX));
         if (pristine.len() as u64) < whole {
-            return None;
+            return Err(Misfit::Impossible);
         }
         for at in &pristine {
             room[*at] = Gpu { units: 0, memory: 0, pristine: false };
@@ -87,11 +87,11 @@ pub(crate) fn pack(gpus: &[Gpu], kinds: &[Kind], whole: u64, steps: u64) -> Opti
     if units > room.iter().map(|gpu| u128::from(gpu.units)).sum()
         || memory > room.iter().map(|gpu| u128::from(gpu.memory)).sum()
     {
-        return None;
+        return Err(Misfit::Impossible);
     }
     let several = room.iter().filter(|gpu| gpu.units > 0).count() > 1;
     if several && (1..=MOST_ROWS).any(|k| overfull(&room, kinds, k)) {
-        return None;
+        return Err(Misfit::Impossible);
     }
     let most = |of: fn(&Gpu) -> u64| room.iter().map(of).max().unwrap_or(0).max(1);
     let (most_units, most_memory) = (most(|gpu| gpu.units.into()), most(|gpu| gpu.memory));
@@ -104,23 +104,12 @@ pub(crate) fn pack(gpus: &[Gpu], kinds: &[Kind], whole: u64, steps: u64) -> Opti
         ];
         (std::cmp::Reverse(shares.into_iter().max()), std::cmp::Reverse(shares[0]), *at)
     });
-    let taken = best_fit(&room, kinds, &order).or_else(|| {
+    let taken = match best_fit(&room, kinds, &order) {
+        Some(taken) => taken,
         // With a single GPU or a single kind, best fit is exact.
-        let pods: u64 = kinds.iter().map(|kind| kind.count).fold(0, u64::saturating_add);
-        if !several || order.len() < 2 || pods > MOST_PODS {
-            return None;
-        }
-        let mut search = Search {
-            kinds,
-            order: &order,
-            left: order.iter().map(|at| kinds[*at].count).collect(),
-            units: units as u64,
-            room: room.clone(),
-            taken: Vec::new(),
-            steps,
-        };
-        search.run(0, 0).then_some(search.taken)
-    })?;
+        None if !several || order.len() < 2 => return Err(Misfit::Impossible),
+        None => searched(&room, kinds, &order, steps)?,
+    };
     let mut by_gpu: Vec<Vec<u64>> = vec![vec![0; kinds.len()]; gpus.len()];
     for (gpu, kind, count) in taken {
         by_gpu[gpu][kind] += count;
@@ -128,7 +117,7 @@ pub(crate) fn pack(gpus: &[Gpu], kinds: &[Kind], whole: u64, steps: u64) -> Opti
     for (pods, counts) in packing.pods.iter_mut().zip(by_gpu) {
         pods.extend(counts.into_iter().enumerate().filter(|(_, count)| *count > 0));
     }
-    Some(packing)
+    Ok(packing)
 }
 
 /// (GPU, kind, number of pods).
@@ -151,6 +140,29 @@ fn best_fit(room: &[Gpu], kinds: &[Kind], order: &[usize]) -> Option<Taken> {
         }
     }
     Some(taken)
+}
+
+/// Searches the places of all pods.
+fn searched(room: &[Gpu], kinds: &[Kind], order: &[usize], steps: u64) -> Result<Taken, Misfit> {
+    if kinds.iter().map(|kind| kind.count).fold(0, u64::saturating_add) > MOST_PODS {
+        return Err(Misfit::Undecided);
+    }
+    let mut search = Search {
+        kinds,
+        order,
+        left: order.iter().map(|at| kinds[*at].count).collect(),
+        units: kinds.iter().map(|kind| u64::from(kind.units) * kind.count).sum(),
+        room: room.to_vec(),
+        taken: Vec::new(),
+        steps,
+    };
+    if search.run(0, 0) {
+        Ok(search.taken)
+    } else if search.steps == 0 {
+        Err(Misfit::Undecided)
+    } else {
+        Err(Misfit::Impossible)
+    }
 }
 
 /// A search pod by pod, largest first, over the GPUs that differ.
@@ -289,8 +301,8 @@ mod tests {
                 .flat_map(|kind| std::iter::repeat_n((kind.units, kind.memory), kind.count as usize))
                 .collect();
             let packing = pack(&gpus, &kinds, whole, 1_000_000);
-            prop_assert_eq!(packing.is_some(), brute(&mut gpus.clone(), &pods, whole));
-            if let Some(packing) = packing {
+            prop_assert_eq!(packing.is_ok(), brute(&mut gpus.clone(), &pods, whole));
+            if let Ok(packing) = packing {
                 prop_assert_eq!(packing.whole.len() as u64, whole);
                 prop_assert!(packing.whole.iter().all(|at| gpus[*at].pristine && packing.pods[*at].is_empty()));
                 let mut placed = vec![0; kinds.len()];
@@ -316,14 +328,26 @@ mod tests {
         // fit.
         let kinds = [kind(400, 1), kind(350, 2), kind(300, 3)];
         assert!(best_fit(&gpus, &kinds, &[0, 1, 2]).is_none());
-        assert!(pack(&gpus, &kinds, 0, 1000).is_some());
+        assert!(pack(&gpus, &kinds, 0, 1000).is_ok());
     }
 
     #[test]
-    fn what_the_search_cannot_decide_in_its_steps_counts_as_not_fitting() {
+    fn pods_that_the_search_cannot_place_in_its_steps_are_not_said_to_be_impossible() {
         let gpus = [Gpu { units: 1000, memory: 0, pristine: true }; 2];
         let kind = |units, count| Kind { units, memory: 0, count };
         let kinds = [kind(400, 1), kind(350, 2), kind(300, 3)];
-        assert!(pack(&gpus, &kinds, 0, 1).is_none());
+        assert_eq!(pack(&gpus, &kinds, 0, 1), Err(Misfit::Undecided));
+        // Any three of these are too large for one GPU, so five of them are for two.
+        let kinds = [kind(400, 3), kind(350, 1), kind(300, 1)];
+        assert_eq!(pack(&gpus, &kinds, 0, 1000), Err(Misfit::Impossible));
+    }
+
+    #[test]
+    fn too_many_pods_to_search_are_not_said_to_be_impossible() {
+        let gpu = |units, memory| Gpu { units, memory, pristine: false };
+        let gpus = [gpu(900, 4000), gpu(1000, 10), gpu(1000, 4000), gpu(1000, 4000)];
+        let kind = |units, memory, count| Kind { units, memory, count };
+        // Best fit places the large pod on the first GPU. It must go where there is no memory for others.
+        assert_eq!(pack(&gpus, &[kind(400, 10, 1), kind(1, 1, 2900)], 0, 1000), Err(Misfit::Undecided));
     }
 }

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::NeverStop;
 use crate::meter::Meter;
 
 /// Returns the worth of the best pattern, by trying all.
@@ -71,4 +72,59 @@ proptest! {
             }
         }
     }
+}
+
+/// A rule that allows one of each class, and does not know about two more.
+struct Unsure(Vec<u32>);
+
+impl Guard for Unsure {
+    fn fit(&self, class: u32) -> Fit {
+        let taken = u64::from(self.0[class as usize]);
+        Fit { least: 1u64.saturating_sub(taken), most: 3u64.saturating_sub(taken) }
+    }
+
+    fn add(&mut self, class: u32, count: u32) {
+        self.0[class as usize] += count;
+    }
+
+    fn remove(&mut self, class: u32, count: u32) {
+        self.0[class as usize] -= count;
+    }
+}
+
+#[test]
+fn a_pattern_that_is_undecided_is_not_found_but_counts_in_the_upper_bound() {
+    let classes = vec![Class { requests: vec![1], demand: 3, per_node: u32::MAX, ..Class::default() }; 2];
+    let item = |class| Item { class, value: 10, most: 3, loss: -10 };
+    let mut signal = NeverStop;
+    let mut meter = Meter::new(&mut signal, 1);
+    let flag = std::sync::atomic::AtomicBool::new(false);
+    let mut pulse = Pulse::Owner(&mut meter, &flag);
+    let mut held = BTreeSet::new();
+    let tools = (&mut Scratch::default(), &mut held, &mut pulse);
+    let mut guard = Unsure(vec![0; 2]);
+    let room: (&[u64], Option<&mut dyn Guard>) = (&[6], Some(&mut guard));
+    let effort = Effort { bits: 7, nodes: 1_000 };
+    let answer = solve(&classes, room, vec![item(0), item(1)], &[0], (0, 60), effort, tools);
+    assert_eq!(answer.found.last().map(|(value, _)| *value), Some(20));
+    assert_eq!(answer.upper, 60);
+}
+
+#[test]
+fn a_head_that_is_undecided_counts_in_the_upper_bound() {
+    let classes = vec![Class { requests: vec![1], demand: 3, per_node: u32::MAX, ..Class::default() }];
+    let head = Item { class: 0, value: 10, most: 1, loss: -10 };
+    let mut signal = NeverStop;
+    let mut meter = Meter::new(&mut signal, 1);
+    let flag = std::sync::atomic::AtomicBool::new(false);
+    let mut pulse = Pulse::Owner(&mut meter, &flag);
+    let mut held = BTreeSet::new();
+    let tools = (&mut Scratch::default(), &mut held, &mut pulse);
+    // One is taken already.
+    let mut guard = Unsure(vec![1]);
+    let room: (&[u64], Option<&mut dyn Guard>) = (&[6], Some(&mut guard));
+    let effort = Effort { bits: 7, nodes: 1_000 };
+    let answer = solve_with(&classes, room, (&[head], Vec::new()), &[0], (0, 10), effort, tools);
+    assert!(answer.found.is_empty());
+    assert_eq!(answer.upper, 10);
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use super::lagrange::{self, Filling, Pod};
 use crate::canonical::{Class, fit_count};
+use crate::gpu::Fit;
 use crate::knapsack::{self, Answer, Effort, Guard, Item, Scratch};
 use crate::meter::Pulse;
 use crate::problem::{GPU_UNITS, GpuRequest};
@@ -98,9 +99,9 @@ struct Left<'a> {
 }
 
 impl Guard for Left<'_> {
-    fn more(&self, part: u32) -> u64 {
+    fn fit(&self, part: u32) -> Fit {
         let pods = &self.parts[part as usize].pods;
-        pods.iter().map(|(pod, count)| self.left[*pod] / count).min().unwrap_or(u64::MAX)
+        Fit::exact(pods.iter().map(|(pod, count)| self.left[*pod] / count).min().unwrap_or(u64::MAX))
     }
 
     fn add(&mut self, part: u32, count: u32) {
@@ -190,7 +191,7 @@ pub(crate) fn search(
     let mut left = Left { parts: &parts, left: pods.iter().map(|pod| pod.most).collect() };
     let (mut heads, mut items) = (Vec::new(), Vec::new());
     for (at, part) in parts.iter().enumerate() {
-        let mut most = fit_count(&capacity, &classes[at].requests).min(left.more(at as u32));
+        let mut most = fit_count(&capacity, &classes[at].requests).min(left.fit(at as u32).least);
         if let Some(ceiling) = u64::try_from(part.loss).ok().and_then(|loss| (slack - 1).checked_div(loss)) {
             most = most.min(ceiling);
         }

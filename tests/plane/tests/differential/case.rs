@@ -227,7 +227,8 @@ impl Case {
                 let price =
                     Price::Known(Quote { usd_per_hour, source: PriceSource::new("case"), as_of: None });
                 let region = Some("us-east-1".to_owned());
-                offerings.push(Offering { id, region, price, available: None, interruptions: None });
+                let (available, interruptions, notice) = (None, None, None);
+                offerings.push(Offering { id, region, price, available, interruptions, notice });
             }
             types.push(InstanceType {
                 name: kind.name.as_str().into(),

@@ -60,6 +60,11 @@ impl DomainCounts {
         self.exists[domain] = true;
     }
 
+    /// Returns whether a domain exists.
+    pub fn exists(&self, domain: usize) -> bool {
+        self.exists[domain]
+    }
+
     /// Adds pods to a domain.
     pub fn add(&mut self, domain: usize, pods: u64) {
         self.pods[domain] += pods;

@@ -92,7 +92,7 @@ fn a_node_stays_whose_free_room_no_new_node_can_give_the_buffer() {
     let (_, node) = large("big");
     let node = Node { allocatable: node.allocatable.clone().with(shared, 2), ..node };
     let for_unit = |requests| {
-        let buffer = vec![Buffer { units: 1, requests, window: None }];
+        let buffer = vec![Buffer { units: Units::Fixed(1), requests, window: None }];
         with(of_pool(Pool { buffer, ..moving_pool() }), [node.clone()])
     };
     assert_eq!(

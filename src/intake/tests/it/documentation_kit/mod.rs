@@ -39,6 +39,7 @@ fn catalogue() -> Catalogue {
                 price: Price::Known(Quote { usd_per_hour, source: PriceSource::new("test"), as_of: None }),
                 available: None,
                 interruptions: None,
+                notice: None,
             });
         }
         let allocatable = ResourceList::new()

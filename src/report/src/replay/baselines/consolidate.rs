@@ -76,15 +76,19 @@ impl World<'_> {
 
     /// Returns how many more nodes may be disrupted now.
     fn allowed(&self) -> usize {
-        let closed = self.there.iter().filter(|node| self.nodes[**node].closed).count();
-        (self.there.len() * BUDGET).div_ceil(100).saturating_sub(closed)
+        // Karpenter does not consolidate nodes of static pools, so they do not count.
+        let nodes = self.there.iter().map(|node| &self.nodes[*node]);
+        let own: Vec<_> = nodes.filter(|node| !self.market.is_kept(node.offer)).collect();
+        let closed = own.iter().filter(|node| node.closed).count();
+        (own.len() * BUDGET).div_ceil(100).saturating_sub(closed)
     }
 
     /// Returns the nodes that may be consolidated: those that cost much and have few pods first.
     fn candidates(&self) -> Vec<usize> {
         let ready = |node: &usize| {
             let home = &self.nodes[*node];
-            home.is_open() && home.ready <= self.now && !home.pods.is_empty()
+            let is_used = home.ready <= self.now && !home.pods.is_empty();
+            home.is_open() && is_used && !self.market.is_kept(home.offer)
         };
         let mut nodes: Vec<usize> = self.there.iter().copied().filter(ready).collect();
         let worth = |node: usize| self.price(node).micros() / (1 + self.nodes[node].pods.len() as u64);

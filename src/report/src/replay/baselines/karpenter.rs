@@ -78,6 +78,8 @@ impl World<'_> {
             };
             if let Some(node) = existing.or_else(starting).copied() {
                 self.place(pod, node);
+            } else if self.market.types[class].is_empty() {
+                self.waiting.push(pod);
             } else {
                 self.claim(&mut claims, pod, class);
             }

@@ -2,6 +2,8 @@
 //!
 //! The pods and the types that admit them come from core, as for the lower bound. Only resources, labels and tolerations count:
 //! no rules between pods, no volumes, no limits of pools. New nodes have room for the DaemonSets that run on them. A pod takes its room as soon as it is placed.
+//!
+//! Every method has the nodes that static pools keep, as Poolwright has them: it pays for them, may use their room, and leaves them.
 
 mod consolidate;
 mod karpenter;
@@ -117,18 +119,25 @@ pub struct Setting<'a> {
 /// Plays every method.
 pub fn play(setting: &Setting<'_>) -> Vec<Baseline> {
     let pods = setting.arrivals.iter().map(|arrival| &arrival.pod).enumerate();
-    let Some((problem, classes)) = question_of(pods, setting.pools, setting.daemonsets, setting.sold) else {
+    let Some(question) = question_of(pods, setting.pools, setting.daemonsets, setting.sold) else {
         return Vec::new();
     };
-    let market = Market::new(&problem, setting.pools);
-    Method::ALL.map(|method| World::new(method, &market, &classes, setting).play()).into()
+    let market = Market::new(&question, setting.pools);
+    Method::ALL.map(|method| World::new(method, &market, &question.classes, setting).play()).into()
 }
 
 /// Returns notes that name what no baseline respects: rules of pools and requirements of pods.
 pub fn ignored(arrivals: &[Arrival], pools: &[Pool]) -> Vec<String> {
-    let has_weights = pools.iter().any(|pool| pool.weight != pools[0].weight);
-    let has_limits = pools.iter().any(|pool| pool.limits != PoolLimits::default());
-    let of_pools = [("weights", has_weights), ("limits", has_limits)];
+    // Of a static pool, the baselines have the same nodes as Poolwright.
+    let pools: Vec<&Pool> = pools.iter().filter(|pool| pool.replicas.is_none()).collect();
+    let any = |has: &dyn Fn(&Pool) -> bool| pools.iter().any(|pool| has(pool));
+    let of_pools = [
+        ("weights", any(&|pool| pool.weight != pools[0].weight)),
+        ("limits", any(&|pool| pool.limits != PoolLimits::default())),
+        ("rules on spot nodes", any(&|pool| !pool.spot.is_empty())),
+        ("minValues", any(&|pool| !pool.min_values.is_empty())),
+        ("room kept free", any(&|pool| !pool.buffer.is_empty())),
+    ];
     let of_pools: Vec<&str> =
         of_pools.into_iter().filter(|(_, is_used)| *is_used).map(|(name, _)| name).collect();
     let note = |names: Vec<&str>, of: &str| {

@@ -26,15 +26,23 @@ impl World<'_> {
     pub(super) fn cheapest_extension(&mut self, pod: usize, class: usize) -> Option<usize> {
         let rooms: Vec<usize> = self.rooms(class).collect();
         let life = self.life(pod);
-        let own = self.market.prices[self.market.types[class][0]];
         let around = (EXPECTED_START + self.market.idle).as_millis();
-        let mut least = u128::from(own.micros()) * (life.mean().as_millis().unsigned_abs() + around);
+        let paid = life.mean().as_millis().unsigned_abs() + around;
+        // A pod for which no node is on sale takes any room.
+        let own = self.market.types[class].first().map(|own| self.market.prices[*own].micros());
+        let mut least = own.map_or(u128::MAX, |own| u128::from(own) * paid);
         let mut best = None;
         for node in rooms {
             let others: Vec<_> =
                 self.nodes[node].pods.clone().into_iter().map(|other| self.life(other)).collect();
-            let extension = Ends::of(&others).extension(&life).as_millis().unsigned_abs();
-            let price = self.market.prices[self.nodes[node].offer];
+            let offer = self.nodes[node].offer;
+            // A node that a static pool keeps is paid in any case.
+            let extension = if self.market.is_kept(offer) {
+                0
+            } else {
+                Ends::of(&others).extension(&life).as_millis().unsigned_abs()
+            };
+            let price = self.market.prices[offer];
             // Among nodes whose life stays as it is, the cheapest is taken.
             let cost = u128::from(price.micros()) * (extension + 1);
             if cost < least {
@@ -42,6 +50,14 @@ impl World<'_> {
             }
         }
         best
+    }
+
+    /// Returns a node of a static pool that holds a pod and has none.
+    pub(super) fn unused(&self, class: usize) -> Option<usize> {
+        self.rooms(class).find(|node| {
+            let home = &self.nodes[*node];
+            self.market.is_kept(home.offer) && home.pods.is_empty()
+        })
     }
 
     /// Returns the nodes with room for a pod, also those that start.

@@ -116,6 +116,41 @@ fn consolidation_moves_a_small_pod_off_a_dear_node_and_its_work_is_lost_or_kept(
     assert!(kept.cost < lost.cost && lost.cost < stays.cost, "{kept:?} {lost:?} {stays:?}");
 }
 
+/// Adds a node for four small pods that a static pool keeps for $2 per hour.
+fn with_static_node(mut market: Market) -> Market {
+    market.keep(UsdPerHour::from_micros(2_000_000), vec![4, 4], |_| true);
+    market
+}
+
+#[test]
+fn every_method_pays_for_the_node_of_a_static_pool_fills_it_first_and_leaves_it_there() {
+    let market = with_static_node(market(1, 8));
+    for method in Method::ALL {
+        let none = play(method, &market, &[], &Lives::default());
+        assert_eq!((none.cost, none.node_starts), (usd(&[(2, 600)]), 1), "{method:?}");
+        // Alone, a small node would do for $1.
+        let one = play(method, &market, &[(0, 0, 60)], &Lives::default());
+        assert_eq!((one.cost, one.node_starts, one.evicted), (usd(&[(2, 600)]), 1, 0), "{method:?}");
+        let two = play(method, &market, &[(0, 0, 60), (0, 0, 60)], &Lives::default());
+        let (cost, starts) = match method {
+            Method::OnePodPerNode => (usd(&[(2, 600), (1, 65)]), 2),
+            _ => (usd(&[(2, 600)]), 1),
+        };
+        assert_eq!((two.cost, two.node_starts, two.evicted), (cost, starts, 0), "{method:?}");
+    }
+}
+
+#[test]
+fn a_pod_that_only_a_static_node_holds_waits_until_that_has_room() {
+    let mut market = market(1, 8);
+    market.types[1].clear();
+    let market = with_static_node(market);
+    for method in Method::ALL {
+        let two = play(method, &market, &[(1, 0, 60), (1, 0, 60)], &Lives::default());
+        assert_eq!((two.unplaced, two.node_starts, two.pending.most), (0, 1, HOUR), "{method:?}");
+    }
+}
+
 #[test]
 fn a_pod_that_no_node_holds_waits_until_the_end_and_is_counted() {
     let mut market = market(1, 8);

@@ -2,22 +2,25 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::ops::Range;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{ResourceName, Usd, UsdPerHour};
 use poolwright_core::{Life, Lives, Pod, Pool};
-use poolwright_solver::Problem;
 
 use super::karpenter::{EMPTY_AFTER, POLL};
 use super::{Baseline, Method, Setting};
 use crate::replay::Pending;
+use crate::replay::bound::Question;
 
 /// The idle time of an empty node if no pool sets one.
 const IDLE: Duration = Duration::from_mins(5);
 
-/// The types on sale, and the pods that they admit.
+/// The types on sale and the nodes that static pools keep, and the pods that they admit. Each of these nodes is a type of its own.
 pub(super) struct Market {
+    /// The number of types on sale. The nodes of static pools come after them.
+    on_sale: usize,
     /// The price of each type.
     pub prices: Vec<UsdPerHour>,
     /// The capacity of each type.
@@ -26,7 +29,7 @@ pub(super) struct Market {
     pub requests: Vec<Vec<u64>>,
     /// By class and type: whether an empty node of the type holds a pod of the class.
     admits: Vec<Vec<bool>>,
-    /// By class: the types that hold one pod, cheapest first.
+    /// By class: the types on sale that hold one pod, cheapest first.
     pub types: Vec<Vec<usize>>,
     /// The place of the resource in requests and capacities.
     pub cpu: usize,
@@ -37,7 +40,8 @@ pub(super) struct Market {
 }
 
 impl Market {
-    pub fn new(problem: &Problem, pools: &[Pool]) -> Self {
+    pub fn new(question: &Question, pools: &[Pool]) -> Self {
+        let problem = &question.problem;
         let place = |name: &str| problem.resources.iter().position(|resource| resource.as_str() == name);
         let prices: Vec<UsdPerHour> = problem.candidates.iter().map(|candidate| candidate.price).collect();
         let capacities: Vec<Vec<u64>> = problem.candidates.iter().map(|one| one.capacity.clone()).collect();
@@ -52,13 +56,48 @@ impl Market {
             holding.sort_by_key(|at| (prices[*at], *at));
             types.push(holding);
         }
-        let after = pools.iter().filter_map(|pool| pool.scale_to_zero.usual());
+        let scaled = pools.iter().filter(|pool| pool.replicas.is_none());
+        let after = scaled.filter_map(|pool| pool.scale_to_zero.usual());
         let idle = after.min().and_then(|after| Duration::try_from(after).ok()).unwrap_or(IDLE);
         let mut market = Self::of(prices, capacities, requests, types, idle);
         market.cpu = place(ResourceName::CPU).unwrap_or(0);
         market.memory = place(ResourceName::MEMORY).unwrap_or(0);
         market.gpus = place(ResourceName::NVIDIA_GPU);
+        for (name, price) in &question.kept {
+            // A node that no pod may use is not in the problem.
+            let at = problem.existing.iter().position(|node| node.name == *name);
+            let free =
+                at.map_or_else(|| vec![0; problem.resources.len()], |at| problem.existing[at].free.clone());
+            let at = at.map(|at| at as u32);
+            let admits = |class: usize| at.is_some_and(|at| problem.classes[class].existing.contains(&at));
+            market.keep(*price, free, admits);
+        }
         market
+    }
+
+    /// Adds a node that a static pool keeps, with its room and the classes that it admits.
+    pub fn keep(&mut self, price: UsdPerHour, room: Vec<u64>, admits: impl Fn(usize) -> bool) {
+        self.prices.push(price);
+        self.capacities.push(room);
+        for (class, row) in self.admits.iter_mut().enumerate() {
+            row.push(admits(class));
+        }
+    }
+
+    /// Returns whether a type stands for a node that a static pool keeps.
+    pub fn is_kept(&self, offer: usize) -> bool {
+        offer >= self.on_sale
+    }
+
+    /// Returns the nodes that static pools keep.
+    fn kept(&self) -> Range<usize> {
+        self.on_sale..self.prices.len()
+    }
+
+    /// Returns whether any empty node holds a pod of the class.
+    fn has_home(&self, class: usize) -> bool {
+        let holds = |offer: usize| self.holds(offer, &vec![0; self.capacities[offer].len()], class);
+        !self.types[class].is_empty() || self.kept().any(holds)
     }
 
     /// Makes a market whose resources are CPU, then memory.
@@ -77,7 +116,8 @@ impl Market {
             row
         });
         let admits = admits.collect();
-        Self { prices, capacities, requests, admits, types, cpu: 0, memory: 1, gpus: None, idle }
+        let on_sale = prices.len();
+        Self { on_sale, prices, capacities, requests, admits, types, cpu: 0, memory: 1, gpus: None, idle }
     }
 
     /// Returns whether a node of this type, with this much used, holds one more pod of the class.
@@ -185,6 +225,8 @@ pub(super) struct World<'a> {
     /// The nodes that are not gone, ascending.
     pub there: Vec<usize>,
     pub works: Vec<Work>,
+    /// Pods that only nodes of static pools hold, and that wait until one has room.
+    pub waiting: Vec<usize>,
     /// Karpenter: pods that wait for the batch to close, since when, and the number of additions.
     pub pending: Vec<usize>,
     pub batch: (Duration, u64),
@@ -200,7 +242,7 @@ impl<'a> World<'a> {
         classes: &BTreeMap<usize, usize>,
         setting: &'a Setting<'a>,
     ) -> Self {
-        let class = |pod: usize| classes.get(&pod).copied().filter(|class| !market.types[*class].is_empty());
+        let class = |pod: usize| classes.get(&pod).copied().filter(|class| market.has_home(*class));
         let work = |(pod, arrival): (usize, &super::Arrival)| Work {
             model: arrival.pod.clone(),
             class: class(pod),
@@ -225,11 +267,15 @@ impl<'a> World<'a> {
             nodes: Vec::new(),
             there: Vec::new(),
             works: setting.arrivals.iter().enumerate().map(work).collect(),
+            waiting: Vec::new(),
             pending: Vec::new(),
             batch: (Duration::ZERO, 0),
             changed: false,
             evictions: 0,
         };
+        for offer in market.kept() {
+            world.launch(offer);
+        }
         for (pod, arrival) in setting.arrivals.iter().enumerate() {
             world.at(arrival.arrives, Event::Arrive { pod });
         }
@@ -295,7 +341,10 @@ impl<'a> World<'a> {
     fn arrive(&mut self, pod: usize) {
         let Some(class) = self.works[pod].class else { return };
         match self.method {
-            Method::OnePodPerNode => self.own(pod, class),
+            Method::OnePodPerNode => match self.unused(class) {
+                Some(node) => self.place(pod, node),
+                None => self.own(pod, class),
+            },
             Method::FirstFit => match self.best_fit(class) {
                 Some(node) => self.place(pod, node),
                 None => self.own(pod, class),
@@ -308,9 +357,13 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Buys the cheapest node for one pod.
+    /// Buys the cheapest node for one pod. If none is on sale, the pod waits.
     fn own(&mut self, pod: usize, class: usize) {
-        let node = self.launch(self.market.types[class][0]);
+        let Some(offer) = self.market.types[class].first() else {
+            self.waiting.push(pod);
+            return;
+        };
+        let node = self.launch(*offer);
         self.place(pod, node);
     }
 
@@ -363,7 +416,11 @@ impl<'a> World<'a> {
         let home = &mut self.nodes[node];
         home.used.iter_mut().zip(&self.market.requests[class]).for_each(|(used, asked)| *used -= asked);
         home.pods.retain(|other| *other != pod);
-        if home.pods.is_empty() && home.is_open() {
+        if self.market.is_kept(home.offer) {
+            for pod in std::mem::take(&mut self.waiting) {
+                self.at(self.now, Event::Arrive { pod });
+            }
+        } else if home.pods.is_empty() && home.is_open() {
             let had = home.had;
             self.at(self.now + self.idle(), Event::Empty { node, had });
         }

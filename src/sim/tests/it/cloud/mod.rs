@@ -12,7 +12,7 @@ use poolwright_catalog::OfferingId;
 use poolwright_provider_contract::conformance::{Failure, Fixture, World, run_all};
 use poolwright_provider_contract::{LaunchError, LaunchRequest};
 use poolwright_sim::accidents::Rates;
-use poolwright_sim::cloud::{Notice, Quotas, Reservation};
+use poolwright_sim::cloud::{Machine, Notice, Quotas, Reservation};
 use poolwright_terms::{CapacityType, InterruptionKind};
 use serde_json::{Value, json};
 
@@ -131,7 +131,7 @@ async fn a_cloud_that_chooses_launches_any_of_the_offerings_that_are_named_toget
 }
 
 /// Returns a spot instance that is interrupted with notice, from the first seed that has one.
-async fn interrupted(zone: &str) -> (SimWorld, poolwright_sim::cloud::Machine) {
+async fn interrupted(zone: &str) -> (SimWorld, Machine) {
     for seed in 1..50 {
         let world = SimWorld::new(seed, Rates { interrupted: 1_000, ..Rates::NONE }, Quotas::new());
         let mut request = world.request("a", "g4dn.xlarge", CapacityType::Spot);
@@ -151,7 +151,8 @@ async fn a_machine_that_is_taken_back_with_notice_is_closed_two_minutes_before()
     let (world, machine) = interrupted("us-east-1a").await;
     let (at, how) = machine.notice.expect("it is told");
     let dies = machine.dies.expect("it ends");
-    assert_eq!((how, dies.saturating_sub(at)), (Notice::Closes, Duration::from_mins(2)));
+    let ahead = Duration::from_mins(2);
+    assert_eq!((how, dies.saturating_sub(at)), (Notice::Closes(ahead), ahead));
     world.live_until(at.saturating_sub(Duration::from_secs(1))).await;
     let taints = |world: &SimWorld| world.taints("a").expect("the node is there");
     assert!(taints(&world).iter().all(|key| !key.contains("/interrupted")));
@@ -162,6 +163,23 @@ async fn a_machine_that_is_taken_back_with_notice_is_closed_two_minutes_before()
     assert!(!world.cloud.is_running(&machine.instance.provider_id));
     world.live_until(dies + Duration::from_mins(2)).await;
     assert_eq!(world.taints("a"), None, "its node is gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spot_machine_is_announced_as_long_before_its_end_as_its_offering_says() {
+    let kinds = ["g2-standard-4", "g4dn.xlarge"];
+    let world = SimWorld::selling(&kinds, 1, Rates::NONE, Quotas::new());
+    world.cloud.reclaim_spot();
+    for (kind, seconds) in kinds.into_iter().zip([30, 120]) {
+        let request = world.request(kind, kind, CapacityType::Spot);
+        world.caller().launch(&request).await.expect("an instance");
+        let machines = world.cloud.machines();
+        let is_one = |machine: &Machine| machine.instance.offering.instance_type.as_str() == kind;
+        let (_, machine) = machines.iter().find(|(_, machine)| is_one(machine)).expect("it runs");
+        let (told, _) = machine.notice.expect("it is told");
+        let ends = machine.reclaimed.expect("it is taken back");
+        assert_eq!(ends.saturating_sub(told), Duration::from_secs(seconds), "{kind}");
+    }
 }
 
 /// The path of the pods of a namespace.

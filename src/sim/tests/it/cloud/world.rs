@@ -31,11 +31,15 @@ pub struct SimWorld {
 }
 
 impl SimWorld {
-    /// Makes a world that sells two sizes of a family in two zones. Create it inside a runtime whose clock is paused.
+    /// Makes a world that sells two sizes of a family. Create it inside a runtime whose clock is paused.
     pub fn new(seed: u64, rates: Rates, quotas: Quotas) -> Self {
-        let sold = |kind: &str, zone: &str| {
-            ["g4dn.xlarge", "g4dn.12xlarge"].contains(&kind) && ["us-east-1a", "us-central1"].contains(&zone)
-        };
+        Self::selling(&["g4dn.xlarge", "g4dn.12xlarge"], seed, rates, quotas)
+    }
+
+    /// Makes a world that sells these types, in one zone each.
+    pub fn selling(kinds: &[&str], seed: u64, rates: Rates, quotas: Quotas) -> Self {
+        let sold =
+            |kind: &str, zone: &str| kinds.contains(&kind) && ["us-east-1a", "us-central1"].contains(&zone);
         let catalogue =
             builtin().filtered(|kind, offering| sold(kind.name.as_str(), offering.id.zone.as_str()));
         let time = Time::beginning();

@@ -25,6 +25,8 @@ pub(crate) struct Lessons {
     /// Domains that pods were pinned to and in which nothing could be bought, with their topology key. Without nodes, they do not
     /// exist for spread constraints.
     pub closed: BTreeSet<(String, String)>,
+    /// How many domains without nodes each spread constraint leaves out, if it can do without so many.
+    pub fewer_domains: usize,
     /// Pods that cannot keep their earlier place.
     pub unsettled: BTreeSet<PodKey>,
     /// Pods for which no attempt could keep the rules, with the reason.

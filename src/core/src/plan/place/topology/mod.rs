@@ -10,6 +10,7 @@
 pub(crate) mod bundles;
 pub(crate) mod inputs;
 pub(crate) mod messages;
+pub(crate) mod new_domains;
 pub(crate) mod place_prices;
 pub(crate) mod places;
 pub(crate) mod relations;
@@ -20,6 +21,7 @@ pub(crate) mod wishes;
 pub(crate) use crate::plan::place::topology::relations::Relations;
 
 pub(crate) use crate::plan::place::topology::inputs::{Lessons, TopologyInputs};
+pub(crate) use crate::plan::place::topology::new_domains::LeftOut;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,6 +32,7 @@ use poolwright_terms::labels::{CAPACITY_TYPE, HOSTNAME};
 use crate::model::{NodeSelectorTerm, Operator, Pod, PodKey, PodSpec, Requirement, Toleration};
 use crate::plan::pending::PendingPod;
 use crate::plan::place::topology::bundles::Bundles;
+use crate::plan::place::topology::new_domains::NewDomains;
 use crate::plan::place::topology::place_prices::{PlaceLayout, PlacePrices};
 use crate::plan::place::topology::places::{NONE, Place, Places};
 use crate::plan::place::topology::relations::PodRelations;
@@ -54,6 +57,8 @@ pub(crate) struct Assigned<'a> {
     pub bundles: BTreeMap<&'a PodKey, Vec<&'a Pod>>,
     /// Pods whose preferences decided between places.
     pub wished: BTreeSet<&'a PodKey>,
+    /// The domains in which no pod with a spread constraint gets a new node, although one could be bought there.
+    pub left_out: LeftOut,
     nowhere: Pin,
 }
 
@@ -129,6 +134,7 @@ struct Assignment<'s, 'a> {
     wishes: Wishes<'a>,
     /// Pods whose preferences decided between places.
     wished: BTreeSet<&'a PodKey>,
+    left_out: LeftOut,
 }
 
 /// A place that a pod may get, with what counts for or against it.
@@ -141,18 +147,21 @@ struct RankedPlace<'u> {
     cell: usize,
     /// The preferences that are not met, the strongest first.
     unmet: &'u [bool],
+    /// Whether it is in a domain that a spread constraint of the pod leaves out.
+    is_left_out: bool,
 }
 
 impl<'u> RankedPlace<'u> {
-    fn without_preferences(&self) -> (usize, u128, u64, usize) {
-        (self.strain, self.cost, self.crowd, self.cell)
+    fn without_preferences(&self) -> (usize, bool, u128, u64, usize) {
+        (self.strain, self.is_left_out, self.cost, self.crowd, self.cell)
     }
 
     /// Returns the rank. Preferences do not lead away from existing room, nor to a place that costs more than `most`.
-    fn with_preferences(&self, most: u128) -> (usize, bool, bool, &'u [bool], u128, u64, usize) {
+    fn with_preferences(&self, most: u128) -> (usize, bool, bool, &'u [bool], bool, u128, u64, usize) {
         let is_new = self.cost > 0;
         let unmet: &'u [bool] = if is_new { self.unmet } else { &[] };
-        (self.strain, is_new, self.cost > most, unmet, self.cost, self.crowd, self.cell)
+        let is_dear = self.cost > most;
+        (self.strain, is_new, is_dear, unmet, self.is_left_out, self.cost, self.crowd, self.cell)
     }
 }
 
@@ -195,6 +204,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
             bundles: Bundles::default(),
             wishes: Wishes::new(inputs, pods),
             wished: BTreeSet::new(),
+            left_out: LeftOut::default(),
         };
         assignment.open_values(pods);
         assignment
@@ -205,8 +215,12 @@ impl<'s, 'a> Assignment<'s, 'a> {
     /// attempt could buy nothing.
     fn open_values(&mut self, pods: &[&'a Pod]) {
         let relations = self.inputs.relations;
+        let mut new = NewDomains::default();
         for pod in pods {
             let kind: &'s PodRelations = &relations.kinds[relations.of(&pod.key)];
+            for at in &kind.counted {
+                new.expect(*at);
+            }
             if kind.spreads.is_empty() {
                 continue;
             }
@@ -225,36 +239,15 @@ impl<'s, 'a> Assignment<'s, 'a> {
                 for at in &kind.spreads {
                     let key = relations.spreads[*at].key;
                     let value = self.layouts[keys].cells[*cell][key];
-                    if self.is_closed(key, value) {
-                        continue;
-                    }
                     // Who spreads over capacity types wants nodes of each, and knows that on-demand costs more.
                     let is_wanted = relations.keys[key] == CAPACITY_TYPE && *cost < u128::MAX;
                     if *cost <= most || is_wanted {
-                        self.tally.open(*at, value);
+                        new.offer(*at, value, *cost);
                     }
                 }
             }
         }
-        for (key, value) in &self.inputs.lessons.opened {
-            for (at, spread) in relations.spreads.iter().enumerate() {
-                if relations.keys[spread.key] == key
-                    && let Some(value) = self.places.value(spread.key, value)
-                {
-                    self.tally.open(at, value);
-                }
-            }
-        }
-    }
-
-    /// Returns whether an earlier attempt could buy nothing in a domain.
-    fn is_closed(&self, key: usize, value: u32) -> bool {
-        let closed = &self.inputs.lessons.closed;
-        let domain = || {
-            let value = self.places.values[key].get(value as usize)?;
-            Some((self.inputs.relations.keys[key].to_owned(), value.clone()))
-        };
-        !closed.is_empty() && domain().is_some_and(|domain| closed.contains(&domain))
+        self.left_out = new.open(self.inputs, &self.places, &mut self.tally);
     }
 
     fn run(mut self, mut pods: Vec<&'a Pod>, mut assigned: Assigned<'a>) -> Assigned<'a> {
@@ -284,6 +277,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
             assigned.unplaced.insert(&pod.key, why);
         }
         assigned.wished = std::mem::take(&mut self.wished);
+        assigned.left_out = std::mem::take(&mut self.left_out);
         for bundle in self.bundles.all.into_iter().filter(|bundle| !bundle.followers.is_empty()) {
             let mut pin = assigned.pin(&bundle.leader.key).clone();
             for pod in &bundle.followers {
@@ -400,7 +394,9 @@ impl<'s, 'a> Assignment<'s, 'a> {
             } else {
                 u128::MAX
             };
-            ranked.push(RankedPlace { strain, cost, crowd, cell, unmet });
+            let is_out = |at: &usize| self.left_out.contains(*at, place[relations.spreads[*at].key]);
+            let is_left_out = kind.spreads.iter().any(is_out);
+            ranked.push(RankedPlace { strain, cost, crowd, cell, unmet, is_left_out });
         }
         let new = ranked.iter().map(|place| place.cost).filter(|cost| *cost > 0);
         let most = new.min().map_or(0, |least| least.saturating_mul(DEARER));

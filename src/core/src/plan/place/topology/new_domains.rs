@@ -1,0 +1,199 @@
+//! New domains: domains without nodes in which a node could be bought. A spread constraint counts only domains with nodes, so a plan
+//! may leave such a domain out.
+//!
+//! At first no new domain is left out, so that pods are spread widely. A later attempt leaves some out, the dearest first, and counts
+//! if it is cheaper. Without `minDomains`, no domain gets more pods than if none was left out. So the loss of one domain stops no more
+//! pods at worst.
+
+use std::collections::BTreeMap;
+
+use poolwright_terms::Taint;
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels::CAPACITY_TYPE;
+
+use crate::model::plan::PlannedClaim;
+use crate::model::{Snapshot, TopologySpreadConstraint};
+use crate::plan::place::topology::inputs::TopologyInputs;
+use crate::plan::place::topology::places::{NONE, Places};
+use crate::plan::place::topology::relations::Relations;
+use crate::plan::place::topology::tally::Tally;
+
+/// The domains in which nodes could be bought, by spread constraint.
+#[derive(Debug, Default)]
+pub(crate) struct NewDomains {
+    by_spread: BTreeMap<usize, Offered>,
+}
+
+#[derive(Debug, Default)]
+struct Offered {
+    /// The number of waiting pods that the constraint counts.
+    pods: u64,
+    /// The lowest cost of a pod in each domain.
+    costs: BTreeMap<u32, u128>,
+}
+
+impl NewDomains {
+    /// Adds a waiting pod that a constraint counts.
+    pub fn expect(&mut self, spread: usize) {
+        self.by_spread.entry(spread).or_default().pods += 1;
+    }
+
+    /// Adds a domain for a constraint, with the cost of a pod there.
+    pub fn offer(&mut self, spread: usize, value: u32, cost: u128) {
+        if value != NONE {
+            let costs = &mut self.by_spread.entry(spread).or_default().costs;
+            let known = costs.entry(value).or_insert(cost);
+            *known = cost.min(*known);
+        }
+    }
+
+    /// Opens the domains that an earlier attempt used, and these domains, except those in which an earlier attempt could buy nothing
+    /// and those that are left out.
+    pub fn open(self, inputs: &TopologyInputs<'_, '_>, places: &Places<'_>, tally: &mut Tally) -> LeftOut {
+        let TopologyInputs { relations, lessons, .. } = *inputs;
+        for (key, value) in &lessons.opened {
+            for (at, spread) in relations.spreads.iter().enumerate() {
+                if relations.keys[spread.key] == key
+                    && let Some(value) = places.value(spread.key, value)
+                {
+                    tally.open(at, value);
+                }
+            }
+        }
+        let mut left_out = LeftOut::default();
+        for (at, Offered { mut pods, costs }) in self.by_spread {
+            let spread = &relations.spreads[at];
+            let (key, names) = (relations.keys[spread.key], &places.values[spread.key]);
+            let is_new = |value: u32, name: &str| {
+                !tally.of_spread(at).exists(value as usize)
+                    && (lessons.closed.is_empty()
+                        || !lessons.closed.contains(&(key.to_owned(), name.to_owned())))
+            };
+            let named = costs.into_iter().map(|(value, cost)| (cost, names[value as usize].as_str(), value));
+            let mut new: Vec<(u128, &str, u32)> =
+                named.filter(|&(_, name, value)| is_new(value, name)).collect();
+            new.sort_unstable();
+            let mut all = new.len() as u64;
+            for (_, count) in tally.counts(at) {
+                all += 1;
+                pods += count;
+            }
+            // Who spreads over capacity types wants nodes of each.
+            let most = if key == CAPACITY_TYPE { 0 } else { dispensable(spread.rule, all, pods) };
+            let most = most.min(new.len() as u64);
+            left_out.most = left_out.most.max(most as usize);
+            let fewer = most.min(lessons.fewer_domains as u64);
+            let dropped = if fewer == 0 { 0 } else { all - all.min(pods) + fewer };
+            let kept = new.len() - (dropped as usize).min(new.len());
+            for (number, (_, name, value)) in new.into_iter().enumerate() {
+                if number < kept {
+                    tally.open(at, value);
+                } else {
+                    left_out.domains.entry(at).or_default().insert(value, name.to_owned());
+                }
+            }
+        }
+        left_out
+    }
+}
+
+/// Returns how many of the domains that these pods would be in a constraint can do without. `all` is the number of domains.
+fn dispensable(rule: &TopologySpreadConstraint, all: u64, pods: u64) -> u64 {
+    let used = all.min(pods);
+    let wanted = match rule.min_domains {
+        // The API takes 1 for the absence of `minDomains`.
+        None | Some(0 | 1) => pods.div_ceil(pods.div_ceil(all.max(1)).max(1)),
+        Some(wanted) => u64::from(wanted),
+    };
+    used.saturating_sub(wanted)
+}
+
+/// The new domains that an attempt leaves out, by spread constraint.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LeftOut {
+    domains: BTreeMap<usize, BTreeMap<u32, String>>,
+    /// The most domains that an attempt could leave out for one constraint.
+    pub most: usize,
+}
+
+impl LeftOut {
+    /// Returns whether a domain is left out for a constraint.
+    pub fn contains(&self, spread: usize, value: u32) -> bool {
+        self.domains.get(&spread).is_some_and(|values| values.contains_key(&value))
+    }
+
+    /// Returns whether a node of a plan, or one that is ordered already, may be launched in a domain that is left out. Then the domain
+    /// would count after all, and pods could wait for a node there.
+    pub fn may_get_nodes(
+        &self,
+        relations: &Relations<'_>,
+        snapshot: &Snapshot,
+        planned: &[PlannedClaim],
+    ) -> bool {
+        if self.domains.is_empty() {
+            return false;
+        }
+        let planned = planned.iter().map(|claim| {
+            (&claim.node_class, &claim.pool, &claim.offerings, &claim.labels, claim.taints.as_slice())
+        });
+        let ordered = snapshot.claims.values().filter(|claim| claim.launched.is_none());
+        let ordered = ordered.map(|claim| {
+            (&claim.node_class, &claim.pool, &claim.offerings, &claim.labels, claim.taints.as_slice())
+        });
+        planned.chain(ordered).any(|(node_class, pool, offerings, of_claim, taints)| {
+            let Some(Ok(catalogue)) = snapshot.catalogues.get(node_class) else { return false };
+            offerings.iter().filter_map(|ranked| catalogue.offering(&ranked.offering)).any(|offering| {
+                let mut labels = of_claim.clone();
+                labels.extend(catalogue.node_labels(offering));
+                labels.insert(NODEPOOL_LABEL.to_owned(), pool.0.clone());
+                self.includes(relations, &labels, taints)
+            })
+        })
+    }
+
+    /// Returns whether a node with these labels and taints would make a domain count that is left out.
+    fn includes(
+        &self,
+        relations: &Relations<'_>,
+        labels: &BTreeMap<String, String>,
+        taints: &[Taint],
+    ) -> bool {
+        self.domains.iter().any(|(at, values)| {
+            let spread = &relations.spreads[*at];
+            let own = labels.get(relations.keys[spread.key]);
+            own.is_some_and(|own| values.values().any(|value| value == own))
+                && spread.includes(|key| labels.contains_key(relations.keys[key]), labels, taints)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_min_domains_no_domain_gets_more_pods_because_others_are_left_out() {
+        for all in 1..=8_u64 {
+            for pods in 0..=40_u64 {
+                let left_out = dispensable(&TopologySpreadConstraint::default(), all, pods);
+                let rest = all.min(pods) - left_out;
+                assert!(
+                    pods == 0 || pods.div_ceil(rest) == pods.div_ceil(all),
+                    "{pods} in {all}: {left_out}"
+                );
+            }
+        }
+        let of = |min_domains, all, pods| {
+            dispensable(
+                &TopologySpreadConstraint { min_domains, ..TopologySpreadConstraint::default() },
+                all,
+                pods,
+            )
+        };
+        assert_eq!([of(None, 5, 8), of(Some(1), 5, 8), of(None, 5, 5)], [1, 1, 0]);
+        assert_eq!(
+            [of(Some(4), 5, 5), of(Some(2), 5, 5), of(Some(6), 5, 5), of(Some(2), 5, 3)],
+            [1, 3, 0, 1]
+        );
+    }
+}
