@@ -58,7 +58,7 @@ pub fn main_with(clouds: &'static [Registration], args: impl IntoIterator<Item =
 
 /// Runs the command line `args`, which begins with the program's name.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let args: Vec<_> = args.into_iter().collect();
+    let args = with_help_flag(args.into_iter().collect());
     let program = args.first().and_then(|name| Path::new(name).file_name()).and_then(|name| name.to_str());
     let command = args::command(program.unwrap_or("poolwright"));
     match command.try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches)) {
@@ -73,6 +73,15 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2))
         }
     }
+}
+
+/// Reads `poolwright help plan` as `poolwright plan --help`. As a subcommand, `help` would be in all man pages and completions.
+fn with_help_flag(mut args: Vec<OsString>) -> Vec<OsString> {
+    if args.get(1).is_some_and(|first| first == "help") {
+        args.remove(1);
+        args.push("--help".into());
+    }
+    args
 }
 
 fn run(cli: Cli) -> Result<ExitStatus, Failure> {

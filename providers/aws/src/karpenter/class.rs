@@ -26,8 +26,7 @@ pub(super) fn convert(value: &Value, report: &mut Report) -> Option<Value> {
     let (metadata, spec) = convert_object(value, kind, remedy, report)?;
     let fields = Fields::of("spec", spec, report)?;
     let raid = spec["instanceStorePolicy"] == "RAID0";
-    let mut class =
-        Class { schema: spec_schema(), family: family(spec), raid, spec: Map::new(), terms: Vec::new() };
+    let mut class = Class { schema: spec_schema(), family: family(spec), raid, spec: Map::new() };
     for (key, path, value) in fields.rest() {
         if is_empty(value) && !value.is_null() && class.needs(&key) {
             report.problem(path, "empty", "write at least one term; Karpenter requires one too");
@@ -54,12 +53,12 @@ pub(super) fn convert(value: &Value, report: &mut Report) -> Option<Value> {
             object["metadata"][field] = json!(values);
         }
     }
-    Some(checked(object, &class.terms, report))
+    Some(checked(object, report))
 }
 
 /// Reports what is wrong with a class, and what plans would refuse of its kubelet settings. Returns it with its defaults, or as it is
-/// if it cannot be read. `terms` are the places of its terms for images in Karpenter's class.
-fn checked(object: Value, terms: &[usize], report: &mut Report) -> Value {
+/// if it cannot be read.
+fn checked(object: Value, report: &mut Report) -> Value {
     let found = problems_of(&object);
     // A term of Karpenter's that became two has its problem twice.
     let mut told = BTreeSet::new();
@@ -68,7 +67,7 @@ fn checked(object: Value, terms: &[usize], report: &mut Report) -> Value {
             Some(field) => join(&problem.path, field),
             None => problem.path,
         };
-        let field = in_source(&field, terms);
+        let field = report.places.source_of(&field);
         if !report.is_replaced(&field) && told.insert((field.clone(), problem.cause.clone())) {
             report.problem(field, problem.cause, problem.next_step);
         }
@@ -82,16 +81,6 @@ fn checked(object: Value, terms: &[usize], report: &mut Report) -> Value {
         }
     }
     class.and_then(|class| serde_json::to_value(class).ok()).unwrap_or(object)
-}
-
-/// Returns the path in Karpenter's class of a field of the result: one term for images may have become two.
-fn in_source(path: &str, terms: &[usize]) -> String {
-    let begin = "spec.amiSelectorTerms[";
-    let source = path.strip_prefix(begin).and_then(|rest| {
-        let (at, rest) = rest.split_once(']')?;
-        Some(format!("{begin}{}]{rest}", terms.get(at.parse::<usize>().ok()?)?))
-    });
-    source.unwrap_or_else(|| path.to_owned())
 }
 
 /// Returns what keeps an object from being a class.
@@ -136,8 +125,6 @@ struct Class {
     /// Whether local disks become one RAID 0.
     raid: bool,
     spec: Map<String, Value>,
-    /// The place of each term for images in Karpenter's list.
-    terms: Vec<usize>,
 }
 
 impl Class {
@@ -154,6 +141,7 @@ impl Class {
             "placementGroupSelector" => {
                 report.changed(path.clone(), "It is `placementGroup` here.");
                 let group = known(value, &self.schema["properties"]["placementGroup"], &path, report);
+                report.places.add("spec.placementGroup", path);
                 self.spec.insert("placementGroup".to_owned(), group);
             }
             "networkInterfaces" => self.interfaces(path, value, report),
@@ -265,12 +253,12 @@ impl Class {
                 for owner in ["self", "amazon"] {
                     let mut term = term.clone();
                     term["owner"] = json!(owner);
+                    report.places.add(format!("{path}[{}]", terms.len()), format!("{path}[{at}]"));
                     terms.push(term);
-                    self.terms.push(at);
                 }
             } else {
+                report.places.add(format!("{path}[{}]", terms.len()), format!("{path}[{at}]"));
                 terms.push(term.clone());
-                self.terms.push(at);
             }
         }
         report.changed(path, sentences::of_images(by_name, by_tags));

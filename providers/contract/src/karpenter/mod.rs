@@ -3,6 +3,7 @@
 
 mod fields;
 mod metadata;
+mod places;
 mod report;
 
 use poolwright_catalog::InstanceType;
@@ -10,6 +11,7 @@ use serde_json::Value;
 
 pub use fields::{Fields, below, is_empty, join, plain, text};
 pub use metadata::{Metadata, convert_object};
+pub use places::Places;
 pub use report::{Note, Outcome, Problem, Report};
 
 /// Converts the node class and the labels of Karpenter's provider for one cloud.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::fields::{below, plain};
+use super::places::Places;
 
 /// The outcome for a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,6 +78,8 @@ pub struct Report {
     pub notes: Vec<Note>,
     /// The problems so far.
     pub problems: Vec<Problem>,
+    /// Where the fields of a converted node class come from, if not from a field of the same path.
+    pub places: Places,
     /// The fields that do not exist, with what to do about each. They have notes, too.
     unknown: Vec<(String, String)>,
     /// The number of problems when the source was read; `None` until then.

@@ -1,8 +1,11 @@
-//! Requirements of a pool that no node meets together.
+//! Requirements of a pool, and expressions of a term of node affinity, that no node meets together.
+
+use std::collections::BTreeMap;
 
 use poolwright_api::{Operator, Requirement};
 use poolwright_core as planner;
 use poolwright_provider_contract::karpenter::Report;
+use serde_json::Value;
 
 use super::requirements::Made;
 
@@ -37,6 +40,19 @@ pub(super) fn report(all: &[Made], report: &mut Report) {
 fn contradict(all: &[&Made]) -> bool {
     let all: Option<Vec<planner::Requirement>> = all.iter().map(|one| of_planner(&one.requirement)).collect();
     all.is_some_and(|all| planner::rules::contradiction(&all).is_some())
+}
+
+/// Returns the label on which a term of node affinity has expressions that no node meets together.
+pub(super) fn in_term(term: &Value) -> Option<String> {
+    let mut by_key: BTreeMap<String, Vec<planner::Requirement>> = BTreeMap::new();
+    for expression in term["matchExpressions"].as_array().into_iter().flatten() {
+        // What cannot be read is not judged.
+        let read = serde_json::from_value::<Requirement>(expression.clone()).ok();
+        if let Some(one) = read.and_then(|one| of_planner(&one)) {
+            by_key.entry(one.key.clone()).or_default().push(one);
+        }
+    }
+    by_key.into_iter().find(|(_, all)| planner::rules::contradiction(all).is_some()).map(|(key, _)| key)
 }
 
 /// Returns the requirement as the planner has it; `None` if its values are wrong, which is a problem of its own.

@@ -12,6 +12,9 @@ use serde_json::Value;
 
 const PATH: &str = "spec.disruption";
 
+/// What every policy means with this setting.
+const NEVER: &str = "With `consolidateAfter: Never`, no node is removed because it is empty, and no pods are moved to save money.";
+
 /// The conversion of Karpenter's `spec.disruption`.
 pub(super) struct Read {
     pub disruption: Disruption,
@@ -22,7 +25,8 @@ pub(super) struct Read {
 pub(super) fn convert(of: &mut Fields<'_>, report: &mut Report) -> Read {
     let value = of.take("disruption");
     let mut fields = value.and_then(|value| Fields::of(PATH, value, report));
-    let policy = policy(fields.as_mut(), report);
+    let is_never = value.is_some_and(|value| value["consolidateAfter"] == "Never");
+    let policy = policy(fields.as_mut(), is_never, report);
     let after = consolidate_after(fields.as_mut(), report);
     let budgets = budgets(fields.as_mut(), report);
     if let Some(fields) = fields {
@@ -39,26 +43,25 @@ pub(super) fn convert(of: &mut Fields<'_>, report: &mut Report) -> Read {
     }
 }
 
-fn policy(of: Option<&mut Fields<'_>>, report: &mut Report) -> ConsolidationPolicy {
+fn policy(of: Option<&mut Fields<'_>>, is_never: bool, report: &mut Report) -> ConsolidationPolicy {
     let path = format!("{PATH}.consolidationPolicy");
     let Some(text) = of.and_then(|fields| fields.text("consolidationPolicy", report)) else {
         report.kept(path, "Absent: WhenEmptyOrUnderutilized is the default of both. Writes it.");
         return ConsolidationPolicy::WhenEmptyOrUnderutilized;
     };
     match text.as_str() {
-        "WhenEmpty" => report.kept(path, "Empty nodes are removed; pods are not moved."),
+        "WhenEmpty" => {
+            report.kept(path, if is_never { NEVER } else { "Empty nodes are removed; pods are not moved." });
+        }
         "WhenEmptyOrUnderutilized" => {
-            report.kept(
-                path,
-                "Pods are moved if it saves money; `paybackWithin` says how soon it must pay back.",
-            );
+            let usual = "Pods are moved if it saves money; `paybackWithin` says how soon it must pay back.";
+            report.kept(path, if is_never { NEVER } else { usual });
             return ConsolidationPolicy::WhenEmptyOrUnderutilized;
         }
         "Balanced" => {
-            report.changed(
-                path,
-                "Becomes WhenEmptyOrUnderutilized: `paybackWithin` weighs the saving of a move against its cost.",
-            );
+            let usual = "`paybackWithin` weighs the saving of a move against its cost.";
+            let said = if is_never { NEVER } else { usual };
+            report.changed(path, format!("Becomes WhenEmptyOrUnderutilized. {said}"));
             return ConsolidationPolicy::WhenEmptyOrUnderutilized;
         }
         _ => report.problem(

@@ -12,11 +12,11 @@ pub mod command;
 mod contradictions;
 mod disruption;
 mod labels;
+mod mapped;
 mod node_class_ref;
 mod node_pool;
 mod of_type;
 mod others;
-mod places;
 mod print;
 mod read;
 mod requirements;
@@ -42,10 +42,9 @@ pub use print::{notes_table, yaml};
 pub(crate) use read::documents;
 
 use crate::clouds::clouds;
-use crate::schema;
+use crate::schema::{self, bracketed};
 use crate::source::Source;
 use buffer::Named;
-use places::Places;
 
 /// The result of converting Karpenter's objects, and of workloads that use them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -207,22 +206,30 @@ fn managed_by(group: &str) -> Option<(&'static Registration, Managed)> {
     })
 }
 
+/// Returns the managed service that defines a label, for nodes of its own.
+fn service_of(key: &str) -> Option<Managed> {
+    managed_by(key.split_once('/')?.0).map(|(_, service)| service)
+}
+
 /// Reports what an API server or a plan would refuse as problems of the source document, also if it has other problems: the user
 /// learns of all at once.
 fn check(file: &str, made: &ConvertedObject, report: &mut Report) {
-    let same = Places::default();
     let (places, written) = match made {
         ConvertedObject::Pool(made) => {
             check_plan(file, made, report);
             (&made.places, serde_json::to_value(&made.pool).ok())
         }
-        ConvertedObject::Class(class) => (&same, Some(class.clone())),
+        ConvertedObject::Class(class) => (&report.places, Some(class.clone())),
         ConvertedObject::Workload(_) => return,
     };
     // The rules of the schema: sizes, ranges and patterns.
     let refused = written.iter().flat_map(|object| schema::refused(&[object])).flatten();
     let refused = refused.map(|(field, why)| (places.source_of(&field), why));
-    let is_new = |(field, why): &(String, String)| !report.is_replaced(field) && !report.is_told(field, why);
+    // Fields of the result that come from one field of the source have its problem each.
+    let mut seen = BTreeSet::new();
+    let is_new = |one: &(String, String)| {
+        !report.is_replaced(&one.0) && !report.is_told(&one.0, &one.1) && seen.insert(one.clone())
+    };
     let refused: Vec<_> = refused.filter(is_new).collect();
     for (field, why) in refused {
         report.problem(
@@ -240,7 +247,7 @@ fn check_plan(file: &str, made: &node_pool::Converted, report: &mut Report) {
         Err(why) => return report.problem("", why, "report this as a bug of `convert`"),
     };
     for error in errors {
-        let field = made.places.source_of(&error.path);
+        let field = made.places.source_of(&bracketed(&error.path));
         if report.is_replaced(&field) {
             continue;
         }

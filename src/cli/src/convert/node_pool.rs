@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use poolwright_api::{Amount, NodePool, NodePoolSpec, Spot, meant};
 use poolwright_catalog::ResourceName;
-use poolwright_provider_contract::karpenter::{Fields, Report, convert_object, text};
+use poolwright_provider_contract::karpenter::{Fields, Places, Report, convert_object, text};
 use serde_json::Value;
 
 use super::buffer::Named;
 use super::labels::KARPENTER_CATALOGUE;
-use super::places::Places;
 use super::{disruption, template};
 
 /// Settings of Poolwright that Karpenter does not have, and what their defaults mean for a converted pool.

@@ -6,18 +6,17 @@
 use std::collections::BTreeMap;
 
 use poolwright_api::{Operator, Requirement};
-use poolwright_provider_contract::karpenter::{Fields, LabelMapping, Report, join};
+use poolwright_provider_contract::karpenter::{Fields, LabelMapping, Places, Report, join};
 use poolwright_terms::labels as ours;
 
 use super::labels::{KARPENTER_CATALOGUE, label, meant_label};
 use super::of_type::Rewritten;
-use super::places::Places;
 use super::scope::{Scope, and_others};
 use super::values::{
     CORES, CORES_OF_CLASS, MOST_VALUES, ReservedCpu, is_met_by_all, names_among, names_listed,
     values_in_words, whole_cores,
 };
-use super::{contradictions, managed_by, of_type, spelling};
+use super::{contradictions, of_type, service_of, spelling};
 
 /// A requirement of Karpenter.
 #[derive(Clone)]
@@ -174,7 +173,7 @@ impl Requirements {
             }
             LabelMapping::GpuManufacturer => self.manufacturer(wanted, report),
             LabelMapping::NoCounterpart(instead) => no_counterpart(wanted, instead, report),
-            LabelMapping::Unneeded(_, why) if !self.is_managed && is_of_service(&wanted.key) => {
+            LabelMapping::Unneeded(_, why) if !self.is_managed && service_of(&wanted.key).is_some() => {
                 absent(wanted, why, report);
             }
             LabelMapping::Unneeded(value, why) => unneeded(wanted, value, why, report),
@@ -484,11 +483,6 @@ fn is_derived(key: &str) -> bool {
         label(key),
         LabelMapping::Category | LabelMapping::Generation | LabelMapping::Size | LabelMapping::OfType(_)
     )
-}
-
-/// Returns whether a managed service defines the label, for nodes of its own.
-fn is_of_service(key: &str) -> bool {
-    key.split_once('/').is_some_and(|(domain, _)| managed_by(domain).is_some())
 }
 
 /// Returns `minValues` of a requirement whose label is now `key`, and notes it.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use poolwright_api::{
     Deadlines, DurationText, ExpiryText, NodeTemplate, NodeTemplateMetadata, NodeTemplateSpec, Operator,
 };
-use poolwright_provider_contract::karpenter::{Fields, LabelMapping, Report};
+use poolwright_provider_contract::karpenter::{Fields, LabelMapping, Places, Report};
 use poolwright_terms::domains::is_karpenters;
 use poolwright_terms::keys::{DO_NOT_DISRUPT_ANNOTATION, KARPENTER_DO_NOT_DISRUPT_ANNOTATION};
 use poolwright_terms::{GROUP, NodeClassRef, Taint, TaintEffect, labels};
@@ -15,7 +15,6 @@ use super::disruption::{duration_text, expiry};
 use super::labels::label;
 use super::managed_by;
 use super::node_class_ref::node_class_ref;
-use super::places::Places;
 use super::requirements::{KarpenterRequirement, Requirements};
 use super::values::ReservedCpu;
 

@@ -6,18 +6,21 @@ use poolwright_terms::domains::is_karpenters;
 use poolwright_terms::{keys, labels as ours};
 use serde_json::{Map, Value, json};
 
-use super::labels::{KARPENTER_CATALOGUE, label, meant_label};
-use super::of_type::Names;
-use super::spelling;
-use super::values::{
-    CORES, MOST_VALUES, ReservedCpu, is_met_by_all, names_that_meet, values_in_words, whole_cores,
-};
+use super::contradictions;
+use super::labels::label;
+use super::mapped::{Mapped, mapped};
+
+/// The fields of node affinity and of rules about other pods.
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
 /// Converts an object with pod templates; `None` if it has none, or if nothing of it changes here or must
 /// change by hand. Every field that Karpenter defines has a note.
 pub(super) fn convert(value: &Value, report: &mut Report) -> Option<Value> {
     let mut object = value.clone();
-    let found = templates(&mut object, "", false, report);
+    // Also the kinds of others, such as AdvancedDaemonSet.
+    let is_daemonset = value["kind"].as_str().is_some_and(|kind| kind.ends_with("DaemonSet"));
+    let found = templates(&mut object, "", false, is_daemonset, report);
     if !found {
         // Without pods, the object gets one note as a whole.
         report.notes.clear();
@@ -46,12 +49,12 @@ pub(super) fn convert(value: &Value, report: &mut Report) -> Option<Value> {
 }
 
 /// Converts the pod specs below a value. Returns whether there are any. `of_pod` says whether the value is in
-/// the metadata of a pod or of a template of pods.
-fn templates(value: &mut Value, path: &str, of_pod: bool, report: &mut Report) -> bool {
+/// the metadata of a pod or of a template of pods, and `is_daemonset` whether the pods are of a DaemonSet.
+fn templates(value: &mut Value, path: &str, of_pod: bool, is_daemonset: bool, report: &mut Report) -> bool {
     const ANNOTATION: &str = keys::KARPENTER_DO_NOT_DISRUPT_ANNOTATION;
     match value {
         Value::Object(fields) if fields.get("containers").is_some_and(Value::is_array) => {
-            pod(fields, path, report);
+            pod(fields, path, is_daemonset, report);
             true
         }
         Value::Object(fields) if path.ends_with("annotations") && fields.contains_key(ANNOTATION) => {
@@ -79,37 +82,22 @@ fn templates(value: &mut Value, path: &str, of_pod: bool, report: &mut Report) -
             };
             fields
                 .iter_mut()
-                .map(|(key, below)| templates(below, &join(path, key), below_pod(key), report))
+                .map(|(key, below)| templates(below, &join(path, key), below_pod(key), is_daemonset, report))
                 .fold(false, |any, found| any | found)
         }
         Value::Array(entries) => entries
             .iter_mut()
             .enumerate()
-            .map(|(at, below)| templates(below, &format!("{path}[{at}]"), false, report))
+            .map(|(at, below)| templates(below, &format!("{path}[{at}]"), false, is_daemonset, report))
             .fold(false, |any, found| any | found),
         _ => false,
     }
 }
 
-fn pod(spec: &mut Map<String, Value>, path: &str, report: &mut Report) {
+fn pod(spec: &mut Map<String, Value>, path: &str, is_daemonset: bool, report: &mut Report) {
     let moved = node_selector(spec, path, report);
-    let required = "requiredDuringSchedulingIgnoredDuringExecution";
-    let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
     if !moved.is_empty() {
-        let affinity = object_in(spec, "affinity");
-        let of_node = object_in(object_in(affinity, "nodeAffinity"), required);
-        let is_written = of_node.contains_key("nodeSelectorTerms");
-        let terms = of_node.entry("nodeSelectorTerms").or_insert_with(|| json!([{}]));
-        for term in terms.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
-            // Kubernetes matches no node with an empty term, so it must stay empty.
-            if is_written && term.values().all(is_empty) {
-                continue;
-            }
-            let all = term.entry("matchExpressions").or_insert_with(|| json!([]));
-            if let Some(all) = all.as_array_mut() {
-                all.extend(moved.iter().cloned());
-            }
-        }
+        require(spec, &moved);
     }
     let affinity = join(path, "affinity");
     if let Some(node) = spec.get_mut("affinity").and_then(|affinity| affinity.get_mut("nodeAffinity")) {
@@ -117,10 +105,11 @@ fn pod(spec: &mut Map<String, Value>, path: &str, report: &mut Report) {
         let mut all_meet = false;
         let before = report.notes.len();
         let mut unmet = Vec::new();
-        let terms = node.get_mut(required).and_then(|of| of.get_mut("nodeSelectorTerms"));
+        let terms = node.get_mut(REQUIRED).and_then(|of| of.get_mut("nodeSelectorTerms"));
         for (at, term) in entries(terms) {
-            let field = format!("{path}.{required}.nodeSelectorTerms[{at}]");
-            if expressions(term, &field, report) {
+            let field = format!("{path}.{REQUIRED}.nodeSelectorTerms[{at}]");
+            let of = TermOf { is_daemonset, is_extended: !moved.is_empty() };
+            if expressions(term, &field, of, report) {
                 all_meet = true;
             } else {
                 unmet.push(field);
@@ -139,25 +128,27 @@ fn pod(spec: &mut Map<String, Value>, path: &str, report: &mut Report) {
             }
         }
         let mut met = Vec::new();
-        for (at, term) in entries(node.get_mut(preferred)) {
+        for (at, term) in entries(node.get_mut(PREFERRED)) {
+            let field = format!("{path}.{PREFERRED}[{at}].preference");
+            let of = TermOf { is_daemonset, is_extended: false };
             if let Some(term) = term.get_mut("preference")
-                && expressions(term, &format!("{path}.{preferred}[{at}].preference"), report)
+                && expressions(term, &field, of, report)
             {
                 met.push(at);
             }
         }
         // Kubernetes matches no node with an empty term, and one term that all nodes meet is enough.
         if all_meet && let Some(node) = node.as_object_mut() {
-            node.remove(required);
+            node.remove(REQUIRED);
         }
         if !met.is_empty() {
-            if let Some(terms) = node.get_mut(preferred).and_then(Value::as_array_mut) {
+            if let Some(terms) = node.get_mut(PREFERRED).and_then(Value::as_array_mut) {
                 remove_at(terms, &met);
             }
             if let Some(node) = node.as_object_mut()
-                && node.get(preferred).is_some_and(is_empty)
+                && node.get(PREFERRED).is_some_and(is_empty)
             {
-                node.remove(preferred);
+                node.remove(PREFERRED);
             }
         }
         let is_bare = is_empty(node);
@@ -174,12 +165,12 @@ fn pod(spec: &mut Map<String, Value>, path: &str, report: &mut Report) {
     for kind in ["podAffinity", "podAntiAffinity"] {
         let Some(of) = spec.get_mut("affinity").and_then(|affinity| affinity.get_mut(kind)) else { continue };
         let path = join(&affinity, kind);
-        for (at, term) in entries(of.get_mut(required)) {
-            topology_key(term, &format!("{path}.{required}[{at}]"), report);
+        for (at, term) in entries(of.get_mut(REQUIRED)) {
+            topology_key(term, &format!("{path}.{REQUIRED}[{at}]"), report);
         }
-        for (at, term) in entries(of.get_mut(preferred)) {
+        for (at, term) in entries(of.get_mut(PREFERRED)) {
             if let Some(term) = term.get_mut("podAffinityTerm") {
-                topology_key(term, &format!("{path}.{preferred}[{at}].podAffinityTerm"), report);
+                topology_key(term, &format!("{path}.{PREFERRED}[{at}].podAffinityTerm"), report);
             }
         }
     }
@@ -188,6 +179,24 @@ fn pod(spec: &mut Map<String, Value>, path: &str, report: &mut Report) {
     }
     for (at, toleration) in entries(spec.get_mut("tolerations")) {
         self::toleration(toleration, &format!("{}[{at}]", join(path, "tolerations")), report);
+    }
+}
+
+/// Adds these expressions to every term that the node affinity requires.
+fn require(spec: &mut Map<String, Value>, more: &[Value]) {
+    let affinity = object_in(spec, "affinity");
+    let of_node = object_in(object_in(affinity, "nodeAffinity"), REQUIRED);
+    let is_written = of_node.contains_key("nodeSelectorTerms");
+    let terms = of_node.entry("nodeSelectorTerms").or_insert_with(|| json!([{}]));
+    for term in terms.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        // Kubernetes matches no node with an empty term, so it must stay empty.
+        if is_written && term.values().all(is_empty) {
+            continue;
+        }
+        let all = term.entry("matchExpressions").or_insert_with(|| json!([]));
+        if let Some(all) = all.as_array_mut() {
+            all.extend(more.iter().cloned());
+        }
     }
 }
 
@@ -203,171 +212,6 @@ fn entries(list: Option<&mut Value>) -> impl Iterator<Item = (usize, &mut Value)
     list.and_then(Value::as_array_mut).into_iter().flatten().enumerate()
 }
 
-/// The result for a requirement on a label of Karpenter.
-enum Mapped {
-    /// The user's own label, or one that Poolwright's nodes have too.
-    Same,
-    /// Another label, with these values. `also` is what else to know of them: empty, or sentences after a
-    /// space.
-    To { key: &'static str, operator: Operator, values: Vec<String>, also: String },
-    /// No requirement is needed, because all nodes of Poolwright meet it. The sentence says why.
-    Met(String),
-    /// No counterpart. The sentence says what to do.
-    None(String),
-}
-
-fn mapped(key: &str, operator: Operator, values: Vec<String>) -> Mapped {
-    let to = |key, operator, values| Mapped::To { key, operator, values, also: String::new() };
-    if key == ours::HOSTNAME || key.starts_with("poolwright.dev/") {
-        return Mapped::Same;
-    }
-    if matches!(key, "karpenter.sh/nodepool" | "karpenter.sh/provisioner-name") {
-        return to(keys::NODEPOOL_LABEL, operator, values);
-    }
-    let names = |key: &'static str, mapping, operator: Operator, values: &[String]| {
-        if matches!(operator, Operator::Exists | Operator::DoesNotExist) {
-            return to(key, operator, Vec::new());
-        }
-        let Some(names) = names_that_meet(mapping, operator, values) else {
-            return Mapped::None(format!("Name the types that you want with `{}`.", ours::INSTANCE_TYPE));
-        };
-        let also = of_the_catalogue(key, operator, names.len());
-        let operator = if operator == Operator::NotIn { operator } else { Operator::In };
-        Mapped::To { key, operator, values: names, also }
-    };
-    match label(key) {
-        LabelMapping::Renamed(same) if same == key => Mapped::Same,
-        LabelMapping::UserDefined => Mapped::Same,
-        LabelMapping::Renamed(other) => {
-            let also = spelling::remark(other, operator, &values);
-            Mapped::To { key: other, operator, values, also }
-        }
-        LabelMapping::OfType(to) => of_type((key, to), operator, &values),
-        LabelMapping::Cpu => match whole_cores(operator, &values, ReservedCpu::default()) {
-            Ok((Operator::In, cores)) if cores.is_empty() => {
-                Mapped::None("No machine has zero vCPUs.".to_owned())
-            }
-            Ok((Operator::NotIn, cores)) if cores.is_empty() => {
-                Mapped::Met("No machine has zero vCPUs.".to_owned())
-            }
-            // Pods have no operator Gte, and any number of cores is zero or more.
-            Ok((Operator::Gte, _)) if operator == Operator::Gt => {
-                to(ours::INSTANCE_CPU, Operator::Exists, Vec::new())
-            }
-            Ok((operator, cores)) => {
-                let also = if cores.is_empty() { String::new() } else { format!(" It {CORES}") };
-                Mapped::To { key: ours::INSTANCE_CPU, operator, values: cores, also }
-            }
-            Err(_) => Mapped::None("Write whole numbers of vCPUs.".to_owned()),
-        },
-        mapping @ (LabelMapping::Category | LabelMapping::Generation) => {
-            names(ours::INSTANCE_FAMILY, mapping, operator, &values)
-        }
-        mapping @ LabelMapping::Size => names(ours::INSTANCE_TYPE, mapping, operator, &values),
-        LabelMapping::GpuManufacturer => {
-            let is_nvidia = values.iter().any(|value| value == "nvidia");
-            match (operator, is_nvidia) {
-                (Operator::In, true) | (Operator::Exists, _) => {
-                    to(ours::GPU_MODEL, Operator::Exists, Vec::new())
-                }
-                (Operator::NotIn, true) | (Operator::DoesNotExist, _) => {
-                    to(ours::GPU_MODEL, Operator::DoesNotExist, Vec::new())
-                }
-                (Operator::NotIn, false) => Mapped::Met("Poolwright buys NVIDIA GPUs only.".to_owned()),
-                _ => Mapped::None("Poolwright buys NVIDIA GPUs only.".to_owned()),
-            }
-        }
-        LabelMapping::Only(None, _) if matches!(operator, Operator::NotIn | Operator::DoesNotExist) => {
-            Mapped::Same
-        }
-        LabelMapping::Only(Some(value), _) if is_met_by_all(operator, &values, Some(value)) => {
-            of_all_nodes(operator)
-        }
-        LabelMapping::Only(Some(value), _) | LabelMapping::Unneeded(value, _)
-            if matches!(operator, Operator::NotIn | Operator::DoesNotExist)
-                && !is_met_by_all(operator, &values, Some(value)) =>
-        {
-            of_no_node()
-        }
-        LabelMapping::Only(_, instead) => Mapped::None(instead.to_owned()),
-        LabelMapping::Unneeded(value, _) if is_met_by_all(operator, &values, Some(value)) => {
-            of_all_nodes(operator)
-        }
-        // Pods kept off such nodes in Karpenter, and still do.
-        LabelMapping::Absent(_) if is_met_by_all(operator, &values, None) => Mapped::Same,
-        LabelMapping::Unneeded(_, instead) | LabelMapping::Absent(instead) => {
-            Mapped::None(excluding(operator) + instead)
-        }
-        LabelMapping::NoCounterpart(instead) => {
-            let hint = meant_label(key).map_or_else(String::new, |near| format!(" Did you mean `{near}`?"));
-            Mapped::None(excluding(operator) + instead + &hint)
-        }
-    }
-}
-
-/// Converts a requirement on a label that all nodes of Karpenter have with the same value, and other nodes lack. All nodes of
-/// Poolwright have the label with the name of their pool. Without any label, pods of a DaemonSet would run on the other nodes, too.
-fn of_all_nodes(operator: Operator) -> Mapped {
-    // Nodes without the label meet it, too.
-    if operator == Operator::NotIn {
-        return Mapped::Same;
-    }
-    let also = " All nodes that Poolwright buys have it, and no others.".to_owned();
-    Mapped::To { key: keys::NODEPOOL_LABEL, operator: Operator::Exists, values: Vec::new(), also }
-}
-
-/// Converts a requirement that keeps pods off all nodes of Karpenter. Nodes of Poolwright lack the label, so they would meet it.
-fn of_no_node() -> Mapped {
-    let also = " All nodes that Poolwright buys have it, so this keeps the pods off them.".to_owned();
-    Mapped::To { key: keys::NODEPOOL_LABEL, operator: Operator::DoesNotExist, values: Vec::new(), also }
-}
-
-/// Converts a requirement on a fact about instance types to one on their names, or on those of their families: those that meet it, or all
-/// but the others.
-fn of_type((key, to): (&str, &'static str), operator: Operator, values: &[String]) -> Mapped {
-    let Names { met, unmet } = Names::by(key, to, operator, values);
-    let excludes = matches!(operator, Operator::NotIn | Operator::DoesNotExist);
-    if unmet.is_empty() && excludes {
-        return Mapped::Met("All instance types of the built-in catalogue meet it.".to_owned());
-    }
-    if unmet.is_empty() {
-        return of_all_nodes(operator);
-    }
-    let is_possible = excludes || !met.is_empty();
-    let (listed, others) = ((Operator::In, met), (Operator::NotIn, unmet));
-    let choices = if excludes { [others, listed] } else { [listed, others] };
-    let fits = |choice: &(Operator, Vec<String>)| (1..=MOST_VALUES).contains(&choice.1.len());
-    let Some((operator, names)) = choices.into_iter().find(fits).filter(|_| is_possible) else {
-        return Mapped::None(format!("Name the types that you want with `{}`.", ours::INSTANCE_TYPE));
-    };
-    let also = of_the_catalogue(to, operator, names.len());
-    Mapped::To { key: to, operator, values: names, also }
-}
-
-/// Says what becomes of a requirement that excludes nodes by a label that Poolwright does not know.
-fn excluding(operator: Operator) -> String {
-    if matches!(operator, Operator::NotIn | Operator::DoesNotExist) {
-        "Plans count the label as absent, so this rule excludes no node of Poolwright. ".to_owned()
-    } else {
-        String::new()
-    }
-}
-
-/// Says of a list of families or types that it is of the built-in catalogue, and what follows from that.
-fn of_the_catalogue(key: &str, operator: Operator, number: usize) -> String {
-    let what = values_in_words(key);
-    let (verb, others) = if operator == Operator::NotIn {
-        ("excludes", "It excludes no others")
-    } else {
-        ("allows", "No others match")
-    };
-    format!(
-        " It lists the {what} of {} that it {verb} in the built-in catalogue: {number}. {others} until you \
-         add them.",
-        KARPENTER_CATALOGUE.clouds
-    )
-}
-
 /// Converts the node selector. Returns the expressions for what it cannot express.
 fn node_selector(spec: &mut Map<String, Value>, path: &str, report: &mut Report) -> Vec<Value> {
     let mut moved = Vec::new();
@@ -377,7 +221,7 @@ fn node_selector(spec: &mut Map<String, Value>, path: &str, report: &mut Report)
         let field = join(&path, &key);
         let Some(value) = value.as_str() else { continue };
         match mapped(&key, Operator::In, vec![value.to_owned()]) {
-            Mapped::Same => {}
+            Mapped::Same | Mapped::OfService(_) => {}
             Mapped::None(instead) => stays(&field, &key, &instead, report),
             Mapped::Met(why) => {
                 left_out(&field, &key, &why, report);
@@ -410,9 +254,38 @@ fn expression(key: &str, operator: Operator, values: &[String]) -> Value {
     made
 }
 
+/// What to know of a term of node affinity besides its expressions.
+#[derive(Clone, Copy)]
+struct TermOf {
+    /// Whether its pods are of a DaemonSet.
+    is_daemonset: bool,
+    /// Whether it got expressions from the node selector.
+    is_extended: bool,
+}
+
 /// Converts the expressions of a term of node affinity. Returns whether all of them were left out, so that
-/// all nodes meet the term.
-fn expressions(term: &mut Value, path: &str, report: &mut Report) -> bool {
+/// all nodes meet the term. If no node would meet the result, nothing of it is converted.
+fn expressions(term: &mut Value, path: &str, of: TermOf, report: &mut Report) -> bool {
+    let (before, noted) = (term.clone(), report.notes.len());
+    let all_met = convert_expressions(term, path, of, report);
+    if (of.is_extended || *term != before)
+        && let Some(key) = contradictions::in_term(term)
+    {
+        *term = before;
+        report.notes.truncate(noted);
+        report.not_possible(
+            path,
+            format!(
+                "Its expressions are not converted: as conditions on `{key}`, no node would meet them together. Correct one of them, or write \
+                 the term with the labels of docs/nodepool.md."
+            ),
+        );
+        return false;
+    }
+    all_met
+}
+
+fn convert_expressions(term: &mut Value, path: &str, of: TermOf, report: &mut Report) -> bool {
     let mut met = Vec::new();
     for (at, one) in entries(term.get_mut("matchExpressions")) {
         let field = format!("{path}.matchExpressions[{at}]");
@@ -423,7 +296,8 @@ fn expressions(term: &mut Value, path: &str, report: &mut Report) -> bool {
         let values = one["values"].as_array().into_iter().flatten();
         let values = values.filter_map(Value::as_str).map(str::to_owned).collect();
         match mapped(&key, operator, values) {
-            Mapped::Same => {}
+            Mapped::OfService(said) if !of.is_daemonset => report.changed(&field, said),
+            Mapped::Same | Mapped::OfService(_) => {}
             Mapped::None(instead) => stays(&field, &key, &instead, report),
             Mapped::Met(why) => {
                 left_out(&field, &key, &why, report);
@@ -456,11 +330,26 @@ fn remove_at(list: &mut Vec<Value>, places: &[usize]) {
 fn topology_key(of: &mut Value, path: &str, report: &mut Report) {
     let Some(key) = of.get("topologyKey").and_then(Value::as_str).map(str::to_owned) else { return };
     let field = join(path, "topologyKey");
-    // All nodes of Poolwright would be one topology, but its pools are several.
-    if let LabelMapping::Unneeded(..) | LabelMapping::Only(..) = label(&key) {
-        let instead =
-            "All nodes that Karpenter buys have the same value, so they are one topology. Remove the rule.";
-        return stays(&field, &key, instead, report);
+    match label(&key) {
+        // All nodes of Poolwright would be one topology, but its pools are several.
+        LabelMapping::Unneeded(..) | LabelMapping::Only(..) => {
+            let instead = "All nodes that Karpenter buys have the same value, so they are one topology. Remove the rule.";
+            return stays(&field, &key, instead, report);
+        }
+        // With any other label, the pods would be counted by other groups of nodes.
+        LabelMapping::Category
+        | LabelMapping::Generation
+        | LabelMapping::Size
+        | LabelMapping::OfType(_)
+        | LabelMapping::GpuManufacturer => {
+            let instead = format!(
+                "No other label has the same values. Choose by what pods are to be counted instead, such as `{}` or `{}`.",
+                ours::INSTANCE_TYPE,
+                ours::INSTANCE_FAMILY
+            );
+            return stays(&field, &key, &instead, report);
+        }
+        _ => {}
     }
     match mapped(&key, Operator::Exists, Vec::new()) {
         Mapped::To { key: to, operator: Operator::Exists, .. } => {

@@ -37,6 +37,14 @@ fn read(
     if sources.is_empty() && !unreadable.is_empty() {
         return Err(source::cannot_read(&unreadable));
     }
+    // A command that fails writes nothing into a pipe, and "nothing to buy" would hide that.
+    if unreadable.is_empty() && sources.iter().all(|source| source.text.trim().is_empty()) {
+        let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
+        return Err(Failure::bad_input(format!(
+            "{}: empty; name files with objects, or check the command that writes them",
+            names.join(", ")
+        )));
+    }
     let has_quota = sources.iter().any(|source| source.text.contains("ResourceQuota"));
     let there = if has_quota { existing.objects() } else { Vec::new() };
     let parsed = source::parsed(&sources, &there);

@@ -142,3 +142,31 @@ fn a_controller_does_not_start_with_a_wrong_file_of_commitments() {
     assert!(started(name).contains("there is no such file"), "it is gone");
     assert!(started("-").contains("pass the path of a file"));
 }
+
+#[test]
+fn help_as_a_word_prints_the_help_of_the_command_after_it() {
+    for (words, flags) in [
+        (&["help"][..], &["--help"][..]),
+        (&["help", "plan"], &["plan", "--help"]),
+        (&["help", "debug", "solve"], &["debug", "solve", "--help"]),
+    ] {
+        let (by_word, by_flag) = (support::poolwright(words, ""), support::poolwright(flags, ""));
+        assert!(by_word.status.success(), "{words:?}");
+        assert_eq!(String::from_utf8_lossy(&by_word.stdout), String::from_utf8_lossy(&by_flag.stdout));
+    }
+    assert_eq!(support::poolwright(&["help", "nosuch"], "").status.code(), Some(2));
+}
+
+#[test]
+fn empty_input_is_an_error_from_a_file_as_from_a_pipe() {
+    let empty = "src/cli/tests/bad/empty.yaml";
+    for command in [&["plan"][..], &["explain", "pod", "web"], &["convert"]] {
+        for (file, name) in [("-", "stdin"), (empty, empty)] {
+            let output = support::poolwright(&[command, &["-f", file]].concat(), "");
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(2), "{command:?} {file}: {said}");
+            assert!(said.starts_with(&format!("error: {name}: ")), "{command:?}: {said}");
+            assert!(said.contains("check the command that writes them"), "{command:?}: {said}");
+        }
+    }
+}

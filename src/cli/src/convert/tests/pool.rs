@@ -83,3 +83,19 @@ fn do_not_disrupt_in_the_template_is_an_annotation_of_the_pool() {
     assert_eq!(annotations["poolwright.dev/do-not-disrupt"], "true");
     assert!(pool.spec.template.metadata.annotations.is_empty());
 }
+
+#[test]
+fn a_policy_says_that_nothing_is_removed_or_moved_if_nodes_never_count_as_idle() {
+    for policy in ["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"] {
+        let said = |after: &str| {
+            let converted = of(&pool(|pool| {
+                pool["spec"]["disruption"] =
+                    json!({"consolidationPolicy": policy, "consolidateAfter": after});
+            }));
+            note(&converted, "spec.disruption.consolidationPolicy").sentence.clone()
+        };
+        let none = "no node is removed because it is empty, and no pods are moved";
+        assert!(said("Never").contains(none), "{}", said("Never"));
+        assert!(!said("5m").contains("Never"), "{}", said("5m"));
+    }
+}

@@ -152,3 +152,27 @@ fn of_an_empty_object_it_is_told_what_it_lacks() {
     assert!(fields(&converted).contains(&"spec.subnetSelectorTerms"), "{:#?}", converted.problems);
     assert!(converted.problems.iter().all(|one| one.field != "spec" || one.cause != "missing"));
 }
+
+#[test]
+fn a_problem_of_a_node_class_is_told_once_and_at_the_field_that_the_user_wrote() {
+    let class = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut spec = json!({"amiFamily": "Custom", "userData": "#!/bin/bash\necho hi", "role": "node",
+            "amiSelectorTerms": [{"name": "my-ami-*"}, {"tags": {"x": "z"}}],
+            "subnetSelectorTerms": [{"tags": {"a": "b"}}], "securityGroupSelectorTerms": [{"tags": {"a": "b"}}]});
+        change(&mut spec);
+        of(
+            &json!({"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "a"}, "spec": spec}),
+        )
+    };
+    // Each term becomes two, of two owners.
+    let said = problem(&class(&|spec: &mut serde_json::Value| {
+        spec["amiSelectorTerms"][1]["tags"]["x"] = json!(true);
+    }));
+    assert!(said.contains(": spec.amiSelectorTerms[1].tags.x: "), "{said}");
+    let renamed = class(&|spec: &mut serde_json::Value| spec["placementGroupSelector"] = json!({"name": 7}));
+    let fields: Vec<_> = renamed.problems.iter().map(|problem| problem.field.as_str()).collect();
+    assert!(!fields.is_empty(), "{renamed:?}");
+    for field in fields {
+        assert!(field.starts_with("spec.placementGroupSelector"), "{field}");
+    }
+}

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use super::super::{Conversion, Outcome, convert};
 use crate::source::Source;
 
-fn of(objects: &[Value]) -> Conversion {
+pub(super) fn of(objects: &[Value]) -> Conversion {
     let text = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
     let converted = convert(&[Source { name: "file.yaml".to_owned(), text }]);
     assert_eq!(converted.problems, []);
     converted
 }
 
-fn deployment(spec: Value) -> Value {
+pub(super) fn deployment(spec: Value) -> Value {
     let mut spec = spec;
     spec["containers"] =
         json!([{"name": "a", "resources": {"requests": {"cpu": "2", "nvidia.com/gpu": "1"}}}]);
@@ -21,7 +21,7 @@ fn deployment(spec: Value) -> Value {
 }
 
 /// Returns the pod spec of the one workload that changed, and the notes as outcome and sentence.
-fn pod(spec: Value) -> (Value, Vec<(Outcome, String)>) {
+pub(super) fn pod(spec: Value) -> (Value, Vec<(Outcome, String)>) {
     let converted = of(&[deployment(spec)]);
     let notes = converted.notes.into_iter().map(|note| (note.outcome, note.sentence)).collect();
     let pod = converted.workloads.first().map_or(Value::Null, |one| one["spec"]["template"]["spec"].clone());
@@ -93,13 +93,13 @@ fn a_selector_by_a_part_of_the_type_becomes_an_affinity_with_the_names() {
 }
 
 /// Returns a pod spec that requires these expressions.
-fn requiring(expressions: &Value) -> Value {
+pub(super) fn requiring(expressions: &Value) -> Value {
     let required = json!({"nodeSelectorTerms": [{"matchExpressions": expressions}]});
     json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}})
 }
 
 /// Returns the expressions of the first term that a pod spec requires.
-fn required(pod: &Value) -> &Value {
+pub(super) fn required(pod: &Value) -> &Value {
     let required = &pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
     &required["nodeSelectorTerms"][0]["matchExpressions"]
 }
@@ -175,26 +175,6 @@ fn pods_for_all_nodes_of_karpenter_stay_off_other_nodes() {
     assert_eq!(*required(&either), json!([any_pool]));
     let terms = &either["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
     assert_eq!(terms["nodeSelectorTerms"][1]["matchExpressions"], json!([managed]));
-}
-
-#[test]
-fn pods_that_stay_off_all_nodes_of_karpenter_stay_off_those_of_poolwright() {
-    let no_pool = json!({"key": "poolwright.dev/nodepool", "operator": "DoesNotExist"});
-    for (key, value) in [
-        ("karpenter.sh/registered", "true"),
-        ("karpenter.sh/initialized", "true"),
-        ("eks.amazonaws.com/compute-type", "auto"),
-        ("karpenter.k8s.aws/instance-tenancy", "default"),
-    ] {
-        for excluded in [
-            json!({"key": key, "operator": "NotIn", "values": [value]}),
-            json!({"key": key, "operator": "DoesNotExist"}),
-        ] {
-            let (kept_off, notes) = pod(requiring(&json!([excluded])));
-            assert_eq!(*required(&kept_off), json!([no_pool]), "{excluded}");
-            assert_eq!(notes[0].0, Outcome::Changed, "{excluded}");
-        }
-    }
 }
 
 #[test]
