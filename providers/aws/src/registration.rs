@@ -63,6 +63,7 @@ const NODE_CLASS: NodeClass = NodeClass {
     read,
     sells: market::sells,
     leaves_out: market::leaves_out,
+    adds: market::ADDS,
 };
 
 fn read(object: &Value) -> Result<NodeClassFacts, Vec<FieldProblem>> {

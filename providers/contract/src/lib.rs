@@ -26,7 +26,8 @@ pub use connect::{Connect, ConnectError, Connected, Site};
 pub use flags::{Flag, FlagValues, Validate};
 pub use interruption::{Interruption, InterruptionMessage, instance_of};
 pub use node_class::{
-    ClassOffers, NodeClass, NodeClassFacts, NodeClassKind, crds, leaves_out_nothing, missing_class, sells_all,
+    ClassOffers, NodeClass, NodeClassFacts, NodeClassKind, crds, leaves_out_nothing, missing_class,
+    sells_all, with_other_kinds,
 };
 pub use node_class_status::{ConditionOutcome, NodeClassCondition, NodeClassStatus, NodeClassStatusSource};
 pub use provider::{

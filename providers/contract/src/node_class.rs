@@ -53,6 +53,26 @@ pub struct NodeClass {
     /// Returns why a class of the usual settings does not sell a type of the catalogue, and how to allow it; `None` if it does. A plan
     /// without a class asks this. [`leaves_out_nothing`] is right for a cloud whose classes sell every type.
     pub leaves_out: fn(&InstanceType) -> Option<String>,
+    /// The resources that settings of this kind give nodes, or give them more of, each with the setting in words. Advice to users of
+    /// other kinds names them.
+    pub adds: &'static [(&'static str, &'static str)],
+}
+
+/// Records in the catalogue of a class which other kinds of node class would give its nodes further resources. `own` is the kind of
+/// the class; `None` if the class was not read, so that it may be of any of these kinds.
+pub fn with_other_kinds(
+    catalogue: Catalogue,
+    own: Option<&str>,
+    kinds: impl IntoIterator<Item = NodeClass>,
+) -> Catalogue {
+    let others = kinds.into_iter().filter(|class| own != Some(class.kind.kind));
+    others.fold(catalogue, |catalogue, class| {
+        let kind = class.kind.kind;
+        let article = if kind.starts_with(['A', 'E', 'I', 'O', 'U']) { "an" } else { "a" };
+        class.adds.iter().fold(catalogue, |catalogue, (resource, setting)| {
+            catalogue.with_addable_elsewhere(resource, format!("{article} {kind} with {setting}"))
+        })
+    })
 }
 
 /// What a class sells of a catalogue, as far as it is known without calling the cloud.
@@ -136,6 +156,27 @@ const NAMED: usize = 5;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_other_kinds_are_named_as_those_that_add_a_resource() {
+        let class = NodeClass {
+            kind: NodeClassKind { kind: "MistNodeClass", plural: "mistnodeclasses" },
+            crd: || unreachable!("no definition is asked for"),
+            patterns: &[],
+            conditions: &[],
+            read: |_| Ok(NodeClassFacts::default()),
+            sells: sells_all,
+            leaves_out: leaves_out_nothing,
+            adds: &[("fast.io/net", "`spec.net: Auto`")],
+        };
+        let told = |own: Option<&str>| {
+            let catalogue = with_other_kinds(poolwright_catalog::builtin(), own, [class]);
+            catalogue.addable_elsewhere("fast.io/net").map(str::to_owned)
+        };
+        assert_eq!(told(Some("MistNodeClass")), None);
+        let by = Some("a MistNodeClass with `spec.net: Auto`".to_owned());
+        assert_eq!((told(Some("RainNodeClass")), told(None)), (by.clone(), by));
+    }
 
     #[test]
     fn a_missing_class_is_told_with_those_that_exist() {

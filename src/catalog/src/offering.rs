@@ -106,6 +106,9 @@ pub struct Catalogue {
     /// change that gives nodes more, as the start of a sentence.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     addable: BTreeMap<String, String>,
+    /// Resources that nodes of another kind of node class would have, each with the kind and its setting.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    addable_elsewhere: BTreeMap<String, String>,
 }
 
 impl Catalogue {
@@ -116,7 +119,7 @@ impl Catalogue {
         offerings.retain(|offering| types.contains_key(&offering.id.instance_type));
         offerings.sort_by(|a, b| a.id.cmp(&b.id));
         offerings.dedup_by(|later, first| later.id == first.id);
-        Self { origin, types, offerings, addable: BTreeMap::new() }
+        Self { origin, types, offerings, addable: BTreeMap::new(), addable_elsewhere: BTreeMap::new() }
     }
 
     /// Returns the same catalogue, which knows that a setting of its node class adds a resource to nodes: `efa: Auto`.
@@ -128,6 +131,18 @@ impl Catalogue {
     /// Returns the setting of its node class that adds a resource to nodes, if there is one and the class does not have it.
     pub fn addable(&self, resource: &str) -> Option<&str> {
         self.addable.get(resource).map(String::as_str)
+    }
+
+    /// Returns the same catalogue, which knows that another kind of node class gives nodes a resource. `by` is that kind and its
+    /// setting, in words. Of several for one resource, the first counts.
+    pub fn with_addable_elsewhere(mut self, resource: &str, by: String) -> Self {
+        self.addable_elsewhere.entry(resource.to_owned()).or_insert(by);
+        self
+    }
+
+    /// Returns the other kind of node class that gives nodes a resource, with its setting, if one is known.
+    pub fn addable_elsewhere(&self, resource: &str) -> Option<&str> {
+        self.addable_elsewhere.get(resource).map(String::as_str)
     }
 
     /// Returns its source.
@@ -171,7 +186,11 @@ impl Catalogue {
         let left: BTreeSet<_> = offerings.iter().map(|offering| &offering.id.instance_type).collect();
         let types = self.types.values().filter(|kind| left.contains(&kind.name)).cloned().collect();
         let origin = CatalogueOrigin::of(self.origin.source.clone(), &offerings);
-        Self { addable: self.addable.clone(), ..Self::new(origin, types, offerings) }
+        Self {
+            addable: self.addable.clone(),
+            addable_elsewhere: self.addable_elsewhere.clone(),
+            ..Self::new(origin, types, offerings)
+        }
     }
 
     /// Returns the same catalogue under another name.

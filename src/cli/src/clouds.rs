@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use poolwright_catalog::Catalogue;
 use poolwright_provider_contract::Registration;
 use poolwright_provider_registry::{CLOUDS, Supported};
 
@@ -37,6 +38,13 @@ pub fn of_kind(kind: &str) -> Option<&'static Registration> {
 /// Returns whether this is a kind of node class, also if this build does not have its cloud.
 pub fn is_node_class(kind: &str) -> bool {
     of_kind(kind).is_some() || left_out().any(|cloud| cloud.node_class == kind)
+}
+
+/// Records in the catalogue of a class which other kinds of node class would give its nodes further resources. `own` is the kind of
+/// the class; `None` if the class was not read.
+pub fn with_other_kinds(catalogue: Catalogue, own: Option<&str>) -> Catalogue {
+    let kinds = clouds().iter().map(|cloud| cloud.node_class);
+    poolwright_provider_contract::with_other_kinds(catalogue, own, kinds)
 }
 
 /// Returns every CustomResourceDefinition: the common ones, then the node class of each cloud.

@@ -13,7 +13,7 @@ use poolwright_sim::replay::refusals;
 use poolwright_terms::{GROUP, NodeClassRef};
 use serde_json::Value;
 
-use crate::clouds::{clouds, not_built, of_kind};
+use crate::clouds::{clouds, not_built, of_kind, with_other_kinds};
 use crate::not_sold::LeftOut;
 use crate::schema;
 
@@ -41,7 +41,7 @@ impl NodeClass {
         let offers = (self.cloud.node_class.sells)(&self.object, catalogue);
         notes.extend(offers.notes.into_iter().map(|note| format!("{name}: {note}")));
         not_sold.insert(name.clone(), offers.left_out);
-        offers.catalogue
+        offers.catalogue.map(|catalogue| with_other_kinds(catalogue, Some(name.kind.as_str())))
     }
 }
 

@@ -3,7 +3,7 @@
 use k8s_openapi::api::policy::v1 as policy;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use poolwright_api::FieldProblem;
-use poolwright_core::{BudgetLimit, BudgetSelector, CountOrPercent, PodDisruptionBudget};
+use poolwright_core::{BudgetLimit, BudgetSelector, CountOrPercent, PodDisruptionBudget, UnhealthyPods};
 
 use crate::error::{IntakeError, Keep, first_of, object_name};
 use crate::others::requirements;
@@ -59,7 +59,21 @@ pub(crate) fn convert_budget(
         expected: expected.and_then(|pods| u64::try_from(pods).ok()).unwrap_or(0),
         allowed: status.and_then(|status| u64::try_from(status.disruptions_allowed?).ok()),
         failure: conditions.iter().find(failed).map(|one| one.message.clone()),
+        unhealthy: unhealthy_pods(spec, from.status.as_ref()),
     })
+}
+
+/// Returns what a budget says about pods that are not ready. Here the API server takes the status of an older spec too.
+fn unhealthy_pods(
+    spec: &policy::PodDisruptionBudgetSpec,
+    status: Option<&policy::PodDisruptionBudgetStatus>,
+) -> UnhealthyPods {
+    let count = |count: Option<i32>| count.and_then(|pods| u64::try_from(pods).ok()).unwrap_or(0);
+    UnhealthyPods {
+        always_allowed: spec.unhealthy_pod_eviction_policy.as_deref() == Some("AlwaysAllow"),
+        healthy: count(status.and_then(|status| status.current_healthy)),
+        desired: count(status.and_then(|status| status.desired_healthy)),
+    }
 }
 
 fn count_or_percent(path: &str, amount: &IntOrString) -> Result<CountOrPercent, FieldProblem> {

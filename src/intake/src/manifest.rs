@@ -145,6 +145,8 @@ pub struct Manifest {
     pub missing: Vec<MissingPods>,
     /// The objects that make pods, but are not read: no pods are planned for them.
     pub unread: Vec<String>,
+    /// The stored objects that cannot be read, so that they are left out. Notes say why: `NodePool gpu`.
+    pub left_out: BTreeSet<String>,
     /// The written objects of kinds that do not exist, each with the kind that its author probably meant. Notes say so, too.
     pub mistaken: Vec<IntakeError>,
     /// The written objects whose pods are bound to nodes that are not in the manifest: no pods are planned for them either.
@@ -190,8 +192,8 @@ pub fn parse(source: &str, text: &str) -> Result<Manifest, Vec<IntakeError>> {
 /// Reads manifests: name and text of each file. Objects of one file may depend on objects of another.
 ///
 /// # Errors
-/// The problems of all files. An object of another group that an API server has stored is not one because it cannot be read: a
-/// note says so, and it is left out.
+/// The problems of all files. An object that an API server has stored is not one because it cannot be read: a note says so, and it
+/// is left out.
 pub fn parse_files<'a>(
     files: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Result<Manifest, Vec<IntakeError>> {
@@ -251,6 +253,7 @@ pub fn read_files<'a>(
     }
     shared.gangs.form(&mut manifest, &shared.owned);
     shared.bound.tell(&mut manifest);
+    manifest.tell_of_losses_first();
     errors.extend(refusals::second_defaults(&objects));
     errors.extend(pods_twice(&manifest));
     manifest.mistaken = objects.iter().filter_map(Object::mistaken).collect();
@@ -261,6 +264,21 @@ pub fn read_files<'a>(
 }
 
 impl Manifest {
+    /// Puts the notes on objects that are left out, or whose pods are, before the others.
+    fn tell_of_losses_first(&mut self) {
+        let refused = self.refused.iter().map(|refused| &refused.object);
+        let lost: BTreeSet<&str> = self
+            .left_out
+            .iter()
+            .chain(&self.unread)
+            .chain(&self.not_created)
+            .chain(refused)
+            .map(String::as_str)
+            .collect();
+        let is_lost = |note: &String| note.split_once(": ").is_some_and(|(object, _)| lost.contains(object));
+        self.notes.sort_by_key(|note| !is_lost(note));
+    }
+
     /// Returns whether something in it may need nodes: pods, controllers of pods, or a pool that buys nodes without pods.
     pub fn asks_for_nodes(&self) -> bool {
         let buys_anyway = |pool: &Pool| pool.replicas.is_some() || !pool.buffer.is_empty();

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_api::FieldProblem;
-use poolwright_core::{ObjectKey, Pod, PodKey, PodPhase, PodRole, PodSpec, Uid};
+use poolwright_core::{ObjectKey, Pod, PodHealth, PodKey, PodPhase, PodRole, PodSpec, Uid};
 
 use crate::error::{IntakeError, OfObject, object_name};
 use crate::others::{self, Owner};
@@ -53,6 +53,7 @@ pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, FieldProblem> 
         role: role(meta),
         replaces: None,
         phase: phase(from, spec),
+        health: health(from.status.as_ref()),
         reserved_for: rules::reserved_for(spec.tolerations.as_deref().unwrap_or_default()),
         nominated_node: nominated.filter(|name| !name.is_empty()),
         deleting_since: meta.deletion_timestamp.as_ref().map(|time| time.0),
@@ -128,6 +129,18 @@ fn role(meta: &ObjectMeta) -> PodRole {
         Some(("apps", "DaemonSet")) => PodRole::DaemonSet,
         Some(("v1", "Node")) => PodRole::Mirror,
         _ => PodRole::Workload,
+    }
+}
+
+/// Returns the health of a pod. A pod without a phase was never stored, so nothing is known about it.
+fn health(status: Option<&k8s::PodStatus>) -> PodHealth {
+    let Some(status) = status else { return PodHealth::default() };
+    let mut conditions = status.conditions.iter().flatten();
+    match status.phase.as_deref() {
+        None => PodHealth::default(),
+        Some("Pending") => PodHealth::Pending,
+        Some(_) if conditions.any(|one| one.type_ == "Ready" && one.status == "True") => PodHealth::Ready,
+        Some(_) => PodHealth::NotReady,
     }
 }
 

@@ -11,8 +11,8 @@ use poolwright_catalog::{
 };
 use poolwright_core::plan::{Commitment, Plan, PlanOptions, SpotRisk, plan};
 use poolwright_core::{
-    Deadlines, Disruption, Ending, Operator, Pod, PodDuration, PodKey, PodPhase, PodRole, PodScopes, PodSpec,
-    Pool, PoolLimits, PoolName, Requirement, ScaleToZero, Snapshot, SpotRules, Uid,
+    Deadlines, Disruption, Ending, Operator, Pod, PodDuration, PodHealth, PodKey, PodPhase, PodRole,
+    PodScopes, PodSpec, Pool, PoolLimits, PoolName, Requirement, ScaleToZero, Snapshot, SpotRules, Uid,
 };
 use poolwright_report::Times;
 use poolwright_report::plan::{
@@ -86,6 +86,7 @@ fn pod(at: usize, requests: ResourceList) -> Pod {
         role: PodRole::Workload,
         replaces: None,
         phase: PodPhase::Unschedulable { since: Timestamp::UNIX_EPOCH, message: String::new() },
+        health: PodHealth::default(),
         reserved_for: vec![],
         nominated_node: None,
         deleting_since: None,

@@ -34,6 +34,7 @@ use crate::error::provider_error;
 use crate::resolve::{ResolvedNodeClass, image_for, nothing_left};
 pub(crate) use offline::{leaves_out, sells};
 pub(crate) use reader::Reader;
+pub(crate) use settings::ADDS;
 use settings::{settings, with_addable};
 
 use crate::node_class::EC2NodeClassSpec;

@@ -10,11 +10,20 @@ use crate::node_class::{
     self, AmiFamily, BlockDeviceMapping, EC2NodeClassSpec, InstanceStorePolicy, kubelet_devices, kubelet_disk,
 };
 
+/// The field that adds network adapters.
+const EFA: &str = "spec.efa: Auto";
+
+/// The resources that settings of a class give nodes, for users of other kinds of node class.
+pub(crate) const ADDS: &[(&str, &str)] = &[
+    (VPC_EFA, "`spec.efa: Auto`"),
+    (ResourceName::EPHEMERAL_STORAGE, "larger disks in `spec.blockDeviceMappings`"),
+];
+
 /// Records in the catalogue of a class which of its fields adds a resource that its nodes lack.
 pub(super) fn with_addable(catalogue: Catalogue, spec: &EC2NodeClassSpec, family: AmiFamily) -> Catalogue {
     let catalogue = catalogue.with_addable(ResourceName::EPHEMERAL_STORAGE, &larger_disk(spec, family));
     match spec.efa {
-        node_class::Efa::None => catalogue.with_addable(VPC_EFA, "spec.efa: Auto"),
+        node_class::Efa::None => catalogue.with_addable(VPC_EFA, EFA),
         node_class::Efa::Auto => catalogue,
     }
 }
@@ -108,6 +117,18 @@ mod tests {
             setting(AmiFamily::Al2023, "al2023@latest", disks, true),
             "write a larger volumeSize of /dev/xvda, which types without local disks use, in spec.blockDeviceMappings"
         );
+    }
+
+    #[test]
+    fn what_users_of_other_kinds_are_told_of_is_what_a_class_of_this_kind_can_set() {
+        let spec = serde_json::json!({"role": "node", "amiSelectorTerms": [{"alias": "al2023@latest"}],
+            "subnetSelectorTerms": [{"id": "subnet-1"}], "securityGroupSelectorTerms": [{"id": "sg-1"}]});
+        let spec: EC2NodeClassSpec = serde_json::from_value(spec).expect("a spec");
+        let catalogue = with_addable(poolwright_catalog::builtin(), &spec, AmiFamily::Al2023);
+        for (resource, setting) in ADDS {
+            let own = catalogue.addable(resource).expect("the class can set it");
+            assert!(own.contains("spec.blockDeviceMappings") || *setting == format!("`{own}`"), "{own}");
+        }
     }
 
     #[test]

@@ -39,8 +39,9 @@ pub struct SearchFlags {
 
     /// Stop when the plan provably costs at most this much more than the cheapest [default: 0.1%]
     ///
-    /// Write 0.1% or 0.001. With 0, it searches until it has proved that no plan is cheaper. Without this flag, the search for up
-    /// to 100 pods goes on below 0.1%, for up to an eighth of the counted work.
+    /// Write 0.1% or 0.001. With 0, each search goes on until it has proved its result the cheapest. A plan can take several
+    /// searches, for instance where pools have weights or rules on spot nodes, and may then not be proved the cheapest. Without
+    /// this flag, the search for up to 100 pods goes on below 0.1%, for up to an eighth of the counted work.
     #[arg(
         long,
         value_name = "RATIO",

@@ -1,38 +1,74 @@
 //! `plan --explain POD`: where a pod goes, and what the alternatives would cost.
 
+use std::collections::BTreeSet;
+
 use poolwright_core::PodKey;
-use poolwright_core::plan::Plan;
+use poolwright_core::plan::{Plan, Solve};
 use poolwright_report::plan::Explained;
-use poolwright_solver as solver;
+use poolwright_solver::{self as solver, Explanation};
 
 use super::Input;
 use crate::args::Explainable;
 use crate::exit::Failure;
 
-/// Explains where `pod` goes. Uses the last solve that contained the pod, because pods that one solve leaves out go into the
-/// next.
+/// One call of the solver for pods like the asked one: the pods of their class, and where they went.
+type Step<'p> = (&'p [PodKey], Explanation);
+
+/// Explains where `pod` and the pods like it go. A solve may leave some of them out, which go into the next. The details are those of
+/// the last solve that contained the pod.
 pub fn of_pod(plan: &Plan, pod: &str, namespace: Option<&str>, input: &Input) -> Result<Explained, Failure> {
     let key = input.pod_key(pod, namespace)?;
     if !input.snapshot.pods.contains_key(&key) {
         return Err(Failure::bad_input(format!("--explain: {}", input.no_such(Explainable::Pod, pod))));
     }
-    let asked = plan.solves.iter().rev().find_map(|solve| {
-        let class = solve.pods.iter().position(|pods| pods.contains(&key))?;
-        Some((solve, class))
-    });
-    let Some((solve, class)) = asked else {
+    let classes = plan.solves.iter().flat_map(|solve| &solve.pods);
+    let alike: BTreeSet<&PodKey> = classes.filter(|pods| pods.contains(&key)).flatten().collect();
+    if alike.is_empty() {
         return Err(Failure::bad_input(format!("--explain {pod}: {}", not_asked(plan, &key))));
-    };
-    let explained = solve.solution.as_ref().and_then(|solution| {
-        let class = u32::try_from(class).ok()?;
-        solver::explain(&solve.problem, solution, class)
-    });
-    let Some(details) = explained else {
+    }
+    let steps: Vec<Step<'_>> = plan.solves.iter().filter_map(|solve| step(solve, &alike)).collect();
+    let Some(own) = steps.iter().rposition(|(pods, _)| pods.contains(&key)) else {
         return Err(Failure::Other(anyhow::anyhow!(
             "the plan for {pod} cannot be explained; this is a bug of Poolwright"
         )));
     };
-    Ok(Explained { pod: pod.to_owned(), text: details.to_string(), details })
+    Ok(Explained { pod: pod.to_owned(), text: text(pod, &steps, own), details: steps[own].1.clone() })
+}
+
+/// Explains what a solve did with the pods of a class; `None` if it had none of them.
+fn step<'p>(solve: &'p Solve, alike: &BTreeSet<&PodKey>) -> Option<Step<'p>> {
+    let class = solve.pods.iter().position(|pods| pods.iter().any(|pod| alike.contains(pod)))?;
+    let details = solver::explain(&solve.problem, solve.solution.as_ref()?, u32::try_from(class).ok()?)?;
+    Some((solve.pods[class].as_slice(), details))
+}
+
+/// Returns the explanation of all steps in words. Steps between that placed no pod are left out.
+fn text(pod: &str, steps: &[Step<'_>], own: usize) -> String {
+    if let [(_, only)] = steps {
+        return only.to_string();
+    }
+    let all = steps.len();
+    let mut lines = vec![format!(
+        "chosen in {all} steps: each plans the pods that the one before it left out, and pools of a higher weight come first"
+    )];
+    for (at, (pods, details)) in steps.iter().enumerate() {
+        if at != own && at + 1 != all && details.placed.is_empty() {
+            continue;
+        }
+        let number = at + 1;
+        let whose = match pods.len() {
+            _ if at == 0 => String::new(),
+            1 => format!(", for the 1 pod that step {at} left out"),
+            many => format!(", for the {many} pods that step {at} left out"),
+        };
+        let place = if at == own { format!(", the last with {pod}") } else { String::new() };
+        lines.push(format!("step {number} of {all}{whose}{place}:"));
+        lines.extend(details.to_string().lines().map(|line| format!("  {line}")));
+        if number < all {
+            lines.push(format!("  step {} of {all} plans the pods that this step leaves out", number + 1));
+        }
+    }
+    lines.join("\n")
 }
 
 /// Says why no solve contained a pod.

@@ -67,6 +67,9 @@ pub fn add(existing: Existing, snapshot: &mut Snapshot, notes: &mut Vec<String>)
     if !problems.is_empty() {
         return Err(Failure::bad_input(format!("--existing cannot be used: {problems}")));
     }
+    let is_lost =
+        |note: &&String| note.split_once(": ").is_some_and(|(object, _)| manifest.left_out.contains(object));
+    notes.extend(manifest.notes.iter().filter(is_lost).map(|note| format!("--existing: {note}")));
     let ours = |what: &str, count: usize| {
         (count > 0).then(|| format!("--existing: ignored {what}: {count}; pass them with -f"))
     };

@@ -104,6 +104,7 @@ pub fn input(
         mut notes,
         missing: _,
         unread,
+        left_out,
         mistaken: _,
         on_unknown_nodes,
         bound_elsewhere,
@@ -111,7 +112,7 @@ pub fn input(
         not_created: _,
         polite,
     } = manifest;
-    notes.extend(bound_elsewhere);
+    notes.splice(0..0, bound_elsewhere);
     // A workload without pods has a note of its own, and some pools buy nodes without pods.
     if !asks_for_nodes && notes.is_empty() {
         notes.push("no object in the files asks for a pod".to_owned());
@@ -154,12 +155,20 @@ pub fn input(
             snapshot.daemonsets.insert(set.key.clone(), Arc::new(set));
         }
     }
+    let has_lost_pool = left_out.iter().any(|object| object.starts_with("NodePool "));
     let unused = classes
         .classes
         .keys()
+        // A pool that is left out may name it.
+        .filter(|_| !has_lost_pool)
         .filter(|class| !snapshot.pools.values().any(|pool| pool.node_class == **class));
     notes.extend(unused.map(|class| format!("{class}: no NodePool names it, so it does not count")));
-    let catalogue = pool::set_catalogues(&mut snapshot, &classes, false, offers, &mut notes)?;
+    // A pool that is left out buys nothing. Without any, a plan would use the whole catalogue.
+    let catalogue = if has_lost_pool && snapshot.pools.is_empty() {
+        offers.catalogue.filtered(|_, _| false)
+    } else {
+        pool::set_catalogues(&mut snapshot, &classes, false, offers, &mut notes)?
+    };
     Ok(Input {
         snapshot,
         catalogue: CatalogueSummary::of(&catalogue),

@@ -1,11 +1,12 @@
 //! `--limit`: limits over all pools together. `--namespace-limit`: limits of each namespace.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use poolwright_api::meant;
 use poolwright_catalog::{Catalogue, ResourceName, UsdPerHour, quantity};
 use poolwright_core::plan::Sharing;
-use poolwright_core::{NamespaceLimit, NamespaceLimits, PoolLimits, Snapshot};
+use poolwright_core::{NamespaceLimit, NamespaceLimits, Pool, PoolLimits};
 
 use crate::exit::Failure;
 use crate::problems::Problems;
@@ -63,11 +64,14 @@ pub struct Sold {
 }
 
 impl Sold {
-    /// Returns the names of a catalogue, and of what the node classes of a snapshot sell.
-    pub fn of(catalogue: &Catalogue, snapshot: &Snapshot, sharing: Sharing) -> Self {
+    /// Returns the names of a catalogue, and of what node classes sell.
+    pub fn of<'c>(
+        catalogue: &'c Catalogue,
+        sold: impl IntoIterator<Item = &'c Arc<Catalogue>>,
+        sharing: Sharing,
+    ) -> Self {
         let mut names = BTreeSet::new();
-        let sold = snapshot.catalogues.values().flatten();
-        for catalogue in std::iter::once(catalogue).chain(sold.map(AsRef::as_ref)) {
+        for catalogue in std::iter::once(catalogue).chain(sold.into_iter().map(AsRef::as_ref)) {
             for (name, _) in catalogue.types().values().flat_map(|kind| kind.allocatable.iter()) {
                 if !names.contains(name.as_str()) {
                     names.insert(name.to_string());
@@ -98,9 +102,9 @@ impl Sold {
     }
 
     /// Returns a note about each limit of a NodePool that limits nothing.
-    pub fn notes(&self, snapshot: &Snapshot) -> Vec<String> {
+    pub fn notes<'p>(&self, pools: impl IntoIterator<Item = &'p Pool>) -> Vec<String> {
         let mut notes = Vec::new();
-        for pool in snapshot.pools.values() {
+        for pool in pools {
             for (name, meant) in self.lacks(&pool.limits) {
                 let hint = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
                 notes.push(format!("NodePool {}: {}{hint}", pool.name, limits_nothing(name)));
@@ -183,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_limit_on_a_resource_that_nobody_sells_is_refused_if_it_is_misspelt_and_noted_otherwise() {
-        let sold = Sold::of(&poolwright_catalog::builtin(), &Snapshot::default(), Sharing::Whole);
+        let sold = Sold::of(&poolwright_catalog::builtin(), [], Sharing::Whole);
         assert_eq!(sold.judge(&of(&["nvidia.com/gpu=2", "cpu=4"]).unwrap()).unwrap(), [""; 0]);
         let Err(Failure::BadInput(said)) = sold.judge(&of(&["nvidia.com/gpus=2"]).unwrap()) else {
             panic!("it is refused")
@@ -202,7 +206,7 @@ mod tests {
     #[test]
     fn mig_instances_are_sold_where_gpus_are_cut() {
         let limits = of(&["nvidia.com/mig-1g.5gb=2"]).unwrap();
-        let sold = |sharing| Sold::of(&poolwright_catalog::builtin(), &Snapshot::default(), sharing);
+        let sold = |sharing| Sold::of(&poolwright_catalog::builtin(), [], sharing);
         assert_eq!(sold(Sharing::Mig { mixed: false }).judge(&limits).unwrap(), [""; 0]);
         assert_eq!(sold(Sharing::Whole).judge(&limits).unwrap().len(), 1);
     }

@@ -8,6 +8,7 @@ pub mod commitments;
 mod existing;
 mod files;
 mod gpu_notes;
+pub mod joined;
 pub mod limits;
 mod lives;
 mod makers;
@@ -20,13 +21,14 @@ mod prepaid;
 #[cfg(test)]
 mod tests;
 mod traced;
+mod unseen;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use clap::ValueEnum;
 use jiff::Timestamp;
-use poolwright_catalog::Catalogue;
+use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::disruption::{MoveHistory, RoomMade, make_room};
 use poolwright_core::plan::{Plan, PlanOptions, Sharing, SpotRisk, plan};
@@ -181,6 +183,15 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     input.notes.extend(why::unknown_volume_limits(&input.snapshot, &plan, None));
     input.notes.extend(why::split_volumes(&input.snapshot, &plan));
     input.notes.extend(input.price_age());
+    let buys: BTreeSet<&PoolName> = plan.claims.iter().map(|claim| &claim.pool).collect();
+    let not_ready = input.told_of_pools.iter().filter(|(pool, _)| buys.contains(pool));
+    let not_ready = not_ready.map(|(pool, told)| {
+        let told = told.trim_end_matches('.');
+        format!("NodePool {pool}: the plan buys there, but the controller may not. {told}")
+    });
+    let not_ready: Vec<String> = not_ready.collect();
+    input.notes.splice(0..0, not_ready);
+    input.notes = joined::joined(input.notes);
     let asked = DocumentContext {
         snapshot: &input.snapshot,
         catalogue: input.catalogue,
@@ -197,6 +208,11 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     };
     let mut document = document(plan, asked, times).map_err(|refused| Failure::Other(refused.into()))?;
     document.explanation = explained;
+    for of in &mut document.commitments {
+        let terms = options.commitments.iter().find(|terms| terms.name == of.name);
+        let existing = terms.map(|terms| terms.left.saturating_sub(of.usd_per_hour));
+        of.existing_usd_per_hour = existing.filter(|existing| *existing > UsdPerHour::ZERO);
+    }
     document.unpriced_types = unpriced.map_or(0, |unpriced| unpriced.types);
     print::plan(&document, flags.output, out).map_err(Failure::writing)?;
     let leaves_out = document.pods.unplaced > 0
@@ -247,10 +263,12 @@ pub fn prepare(
         input.preempting = preempt::place(&mut input.snapshot, &scheduler.profiles, &input.polite);
         input.notes.extend(input.preempting.iter().map(ToString::to_string));
     }
-    let sold = limits::Sold::of(&offers.catalogue, &input.snapshot, sharing(flags)?);
+    let sold =
+        limits::Sold::of(&offers.catalogue, input.snapshot.catalogues.values().flatten(), sharing(flags)?);
     input.notes.extend(sold.judge(&limits)?);
+    input.notes.extend(sold.notes(input.snapshot.pools.values().map(|pool| &**pool)));
     if input.origin == missing::Origin::Files {
-        input.notes.extend(sold.notes(&input.snapshot));
+        input.notes.splice(0..0, unseen::notes(&input.snapshot));
     }
     let Prepaid { terms, reserved } = prepaid;
     input.notes.extend(prepaid::notes(&input.snapshot, &offers.catalogue, &reserved, &terms));

@@ -13,7 +13,7 @@ use poolwright_terms::{CapacityType, NodeClassRef};
 
 use super::Offers;
 use crate::catalogue::{Selection, default_provider};
-use crate::clouds::{clouds, find, not_built, of_kind};
+use crate::clouds::{clouds, find, not_built, of_kind, with_other_kinds};
 use crate::exit::Failure;
 use crate::node_classes::Known;
 use crate::not_sold::{self, LeftOut, Range};
@@ -82,6 +82,7 @@ pub fn without_pool(
     notes.extend(not_sold::unknown_to_all(&offers.catalogue, snapshot.pods.unbound()));
     unsold.retain(|name, _| !asked.contains(name));
     let catalogue = whole.filtered(|kind, _| !unsold.contains_key(&kind.name));
+    let catalogue = with_other_kinds(catalogue, None);
     snapshot.catalogues.insert(pool.node_class.clone(), Ok(Arc::new(catalogue.clone())));
     snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
     Ok(WithoutPool { catalogue, left_out: unsold.into_keys().collect() })
@@ -144,7 +145,8 @@ fn of_class(
         return Err(why.clone());
     }
     let Some(found) = known.classes.get(class) else {
-        return of_missing(class, known, strict, offers, notes, left_out);
+        let sells = of_missing(class, known, strict, offers, notes, left_out)?;
+        return Ok(with_other_kinds(sells, None));
     };
     let own = found.facts.provider.as_deref();
     keeps_provider(class, own, offers)?;
@@ -179,6 +181,7 @@ pub fn sold_by_missing(
     let offers = Offers { catalogue: prices.clone(), wanted, written_capacity: None, prepaid: false };
     let mut told = Vec::new();
     let sells = of_missing(class, known, false, &offers, &mut told, &mut LeftOut::new())?;
+    let sells = with_other_kinds(sells, None);
     if told.len() > 1 {
         // The note on the choice of a provider names a flag of plans.
         told.truncate(1);

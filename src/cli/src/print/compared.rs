@@ -68,7 +68,8 @@ fn name(rule: CostRule) -> &'static str {
     }
 }
 
-fn rule(plan: &Document, RuleCost { rule, usd_per_hour, at_least, risk_without }: RuleCost) -> String {
+fn rule(plan: &Document, of: RuleCost) -> String {
+    let RuleCost { rule, usd_per_hour, at_least, at_most, risk_without } = of;
     let (without, counted) = match rule {
         CostRule::Weights => ("with equal weights", true),
         CostRule::Preferences => ("without them", true),
@@ -80,9 +81,14 @@ fn rule(plan: &Document, RuleCost { rule, usd_per_hour, at_least, risk_without }
     let with_loss = if risk + risk_without > UsdPerHour::ZERO { ", expected loss included" } else { "" };
     match usd_per_hour {
         Some(cost) if cost > UsdPerHour::ZERO => {
-            let least = if at_least { "at least " } else { "" };
+            let about = match (at_least, at_most) {
+                (true, true) => "about ",
+                (true, false) => "at least ",
+                (false, true) => "at most ",
+                (false, false) => "",
+            };
             let other = (plan.cost_usd_per_hour + risk).saturating_sub(cost);
-            format!("cost {least}{cost:#}: {without} these pods would cost {other:#}{with_loss}")
+            format!("cost {about}{cost:#}: {without} these pods would cost {other:#}{with_loss}")
         }
         Some(_) if at_least => format!("no cheaper plan {without} was found{with_loss}"),
         Some(_) => format!("cost nothing: {without} these pods would cost the same{with_loss}"),

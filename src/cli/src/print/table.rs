@@ -247,7 +247,13 @@ fn figures(plan: &Document, layout: TableLayout) -> String {
         for of in &plan.commitments {
             add(
                 "Commitment",
-                format!("{}: {:#} of {:#} used", of.name, of.used_usd_per_hour, of.usd_per_hour),
+                match of.existing_usd_per_hour {
+                    None => format!("{}: {:#} of {:#} used", of.name, of.used_usd_per_hour, of.usd_per_hour),
+                    Some(existing) => format!(
+                        "{}: {:#} of {:#} used by these nodes; existing nodes use {existing:#}",
+                        of.name, of.used_usd_per_hour, of.usd_per_hour
+                    ),
+                },
             );
         }
     }

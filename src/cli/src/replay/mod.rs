@@ -20,6 +20,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context;
+use poolwright_core::plan::Sharing;
 use poolwright_core::{DaemonSet, Lives};
 use poolwright_intake::daemonset;
 use poolwright_report::replay::baselines::{self, Arrival, Baseline, Setting};
@@ -36,6 +37,8 @@ use crate::clouds::clouds;
 use crate::exit::{ExitStatus, Failure};
 use crate::overrides;
 use crate::plan::buyable;
+use crate::plan::joined::joined;
+use crate::plan::limits::Sold;
 use crate::price_age;
 use crate::print::TableLayout;
 use crate::problems::Problems;
@@ -157,9 +160,12 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
     let sold = |class: &NodeClassRef| pools.sold.get(class).map(|catalogue| &**catalogue);
     let offerings = buyable::offerings(pools.models.iter(), sold);
     let old = price_age::note(price_age::oldest(offerings), price_age::today(), price_age::BUYABLE, remedy);
+    // The replay gives pods whole GPUs.
+    let limits = Sold::of(&replay.catalogue, pools.sold.values(), Sharing::Whole).notes(&pools.models);
     let notes = pools.notes.iter().chain(&work.notes).cloned();
     let ignored = ignored_by_limit(&pools.models).into_iter().chain(ignored);
-    let notes = notes.chain(ignored).chain(intolerable).chain(not_sold).chain(old).collect();
+    let notes = notes.chain(limits).chain(ignored).chain(intolerable).chain(not_sold).chain(old);
+    let notes = joined(notes.collect());
     Ok(Prepared { replay, arrivals, daemonsets, lives: work.lives, pools, notes })
 }
 

@@ -259,3 +259,14 @@ fn a_taint_that_no_pod_tolerates_is_named_and_the_waiting_pods_say_why_they_wait
     assert_eq!((told.reason.as_deref(), told.count), (Some("NoOfferingFits"), report.pods.waiting));
     assert!(told.example.contains("node.cilium.io/agent-not-ready"), "{}", told.example);
 }
+
+#[test]
+fn a_limit_of_a_pool_or_a_policy_that_limits_nothing_is_named_with_the_resource_that_was_probably_meant() {
+    let told = |more: &[&str]| prepared(more).notes.join("\n");
+    let misspelt = told(&["--policy", "limits[nvidia.com/gpus]=56"]);
+    let note =
+        "no instance type has nvidia.com/gpus, so this limit limits nothing; did you mean nvidia.com/gpu?";
+    assert!(misspelt.contains(note), "{misspelt}");
+    let right = told(&["--policy", "limits[nvidia.com/gpu]=56"]);
+    assert!(!right.contains("limits nothing"), "{right}");
+}

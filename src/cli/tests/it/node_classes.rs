@@ -274,3 +274,27 @@ fn claims_and_storage_classes_that_the_files_lack_are_assumed_and_named() {
     let explained = said(&["explain", "pod", "default/p", "-f", "-"], set);
     assert!(explained.contains("Note: the number of volumes that "), "{explained}");
 }
+
+#[test]
+fn a_resource_that_another_kind_of_class_adds_is_told_with_that_kind_and_its_setting() {
+    let text = "apiVersion: poolwright.dev/v1alpha1
+kind: KwokNodeClass
+metadata: {name: trial}
+spec: {provider: aws}
+---
+apiVersion: poolwright.dev/v1alpha1
+kind: NodePool
+metadata: {name: gpu}
+spec: {template: {spec: {nodeClassRef: {group: poolwright.dev, kind: KwokNodeClass, name: trial}}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: worker}
+spec:
+  containers:
+    - {name: c, resources: {requests: {cpu: 1, vpc.amazonaws.com/efa: 1}, limits: {vpc.amazonaws.com/efa: 1}}}
+";
+    let left = plan(&["-f", "-"], text)["unplaced"][0]["message"].to_string();
+    assert!(left.contains("use an EC2NodeClass with `spec.efa: Auto`"), "{left}");
+    assert!(!left.contains("KwokNodeClass `trial` has a setting"), "{left}");
+}

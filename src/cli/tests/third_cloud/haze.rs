@@ -34,6 +34,7 @@ pub const REGISTRATION: Registration = Registration {
         read,
         sells: sells_all,
         leaves_out: leaves_out_nothing,
+        adds: &[],
     },
     reasons: HazeReason::TABLE,
     flags: &[ACCOUNT],

@@ -48,8 +48,7 @@ impl Executor {
             }
             // Another pod of the same name exists: the pod has ended.
             Err(error) if is_conflict(&error) => Progress::NothingToDo,
-            // A budget refused, or the API server is busy: the status is the same.
-            Err(WriteError::Failed(kube::Error::Api(status))) if status.code == 429 => {
+            Err(WriteError::Failed(kube::Error::Api(status))) if is_refusal(status.code, &status.message) => {
                 count("refused");
                 let message =
                     format!("{why}, but the API server refuses to evict the pod now: {}", status.message);
@@ -97,10 +96,30 @@ impl Executor {
     }
 }
 
+/// Returns whether this answer refuses an eviction: a budget allows none now, or the API server is busy, which has the same status;
+/// or several budgets select the pod, which the API server answers with an error of its own.
+fn is_refusal(code: u16, message: &str) -> bool {
+    code == 429 || code == 500 && message.contains("more than one PodDisruptionBudget")
+}
+
 fn this_very(uid: &Uid) -> Preconditions {
     Preconditions { uid: Some(uid.0.clone()), resource_version: None }
 }
 
 fn subject(pod: &ObjectKey) -> Subject {
     Subject::Pod(pod.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_eviction_is_refused_by_a_budget_and_by_two_but_not_by_a_broken_server() {
+        let of_two = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+        assert!(is_refusal(429, "Cannot evict pod as it would violate the pod's disruption budget."));
+        assert!(is_refusal(500, of_two));
+        assert!(!is_refusal(500, "etcdserver: request timed out"));
+        assert!(!is_refusal(404, "pods \"a\" not found"));
+    }
 }

@@ -103,7 +103,7 @@ impl Told {
 
 #[cfg(test)]
 mod tests {
-    use poolwright_core::{BudgetLimit, BudgetSelector, CountOrPercent, PodDisruptionBudget};
+    use poolwright_core::{BudgetLimit, BudgetSelector, CountOrPercent, PodDisruptionBudget, UnhealthyPods};
 
     use super::*;
 
@@ -117,6 +117,7 @@ mod tests {
             expected: 0,
             allowed: None,
             failure: None,
+            unhealthy: UnhealthyPods::default(),
         };
         let mut snapshot = Snapshot::default();
         snapshot.budgets.insert(key, budget.into());

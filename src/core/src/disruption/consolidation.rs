@@ -228,8 +228,11 @@ impl<'a> Search<'a> {
         }
         let saving = tried.before.saturating_sub(after);
         let leave = set.iter().map(|claim| {
-            let others =
-                if set.len() > 1 { format!(" with {} others", set.len() - 1) } else { String::new() };
+            let others = if set.len() > 1 {
+                format!(" with {}", count(set.len() - 1, "other"))
+            } else {
+                String::new()
+            };
             let what = format!(
                 "the work of its node{others} costs {:#} now and {} elsewhere; its pods go to {}",
                 tried.before,

@@ -19,6 +19,7 @@ use crate::model::{Cause, Claim, ClaimName, ObjectKey, Pod, PodKey, PodSpec, Poo
 use crate::plan::own_nodes;
 use crate::plan::plan;
 use crate::rules;
+use crate::rules::eviction::Eviction;
 
 /// The most plans for one node.
 const TRIES: usize = 3;
@@ -280,12 +281,16 @@ impl<'a> RoomSearch<'a> {
             if *count > self.move_history.moves_left(facts, claim, maker) {
                 return false;
             }
-            for budget in facts.budgets_of(pod) {
-                let count = evictions.entry(&budget.key).or_default();
-                *count += 1;
-                if *count > budget.allowed.unwrap_or(0) {
-                    return false;
+            match facts.eviction(pod) {
+                Eviction::Free => {}
+                Eviction::Takes(budget) => {
+                    let count = evictions.entry(&budget.key).or_default();
+                    *count += 1;
+                    if *count > budget.allowed.unwrap_or(0) {
+                        return false;
+                    }
                 }
+                Eviction::Never(_) => return false,
             }
             nodes.insert(&claim.name);
         }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use poolwright_terms::ConditionType;
 
 use crate::model::{Cause, Claim, Disruption, DisruptionBudget, Pool, Snapshot, Window};
+use crate::rules::format;
 
 /// The number of nodes that disruption budgets allow now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +31,8 @@ pub(crate) fn allowance(snapshot: &Snapshot, pool: &Pool, cause: Cause, now: Tim
             format!("a budget of pool `{name}` is invalid and allows nothing: {why}")
         }
         window => format!(
-            "spec.disruption.budgets[{at}] of pool `{name}` allows {allowed} of {nodes} nodes at a time{}",
+            "spec.disruption.budgets[{at}] of pool `{name}` allows {allowed} of {} at a time{}",
+            of(nodes),
             window.as_ref().map(times).unwrap_or_default()
         ),
     });
@@ -38,11 +40,17 @@ pub(crate) fn allowance(snapshot: &Snapshot, pool: &Pool, cause: Cause, now: Tim
         let percent = Disruption::DEFAULT_PERCENT;
         let allowed = (u128::from(nodes) * u128::from(percent)).div_ceil(100);
         let why = format!(
-            "pool `{name}` has no budgets, so at most {percent} % of its {nodes} nodes are disrupted at a time"
+            "pool `{name}` has no budgets, so it allows {percent} % of {} at a time, rounded up",
+            of(nodes)
         );
         least = Some((u64::try_from(allowed).unwrap_or(u64::MAX), why));
     }
     left(least, disturbed)
+}
+
+/// Formats a number of nodes.
+fn of(nodes: u64) -> String {
+    format::count(usize::try_from(nodes).unwrap_or(usize::MAX), "node")
 }
 
 /// Returns the times at which a budget is in force, for messages.
@@ -65,7 +73,8 @@ pub(crate) fn allowance_over_all(snapshot: &Snapshot, cause: Cause, now: Timesta
     let least = least(budgets, nodes, cause, now, |at, _, allowed| {
         let number = at + 1;
         format!(
-            "budget {number} over all pools (--disruption-budget) allows {allowed} of {nodes} nodes at a time"
+            "budget {number} over all pools (--disruption-budget) allows {allowed} of {} at a time",
+            of(nodes)
         )
     });
     left(least, disturbed)
@@ -101,8 +110,9 @@ fn least(
 
 fn left(least: Option<(u64, String)>, disturbed: u64) -> Allowance {
     let (allowed, why) = least.unwrap_or((u64::MAX, String::new()));
+    let are = if disturbed == 1 { "is" } else { "are" };
     Allowance {
         left: allowed.saturating_sub(disturbed),
-        why: format!("{why}, and {disturbed} are disrupted now"),
+        why: format!("{why}, and {disturbed} {are} disrupted now"),
     }
 }

@@ -13,6 +13,8 @@ use crate::action::Action;
 use crate::lifecycle::context::{LifecycleContext, after, is, is_not, some_pods};
 use crate::model::{Claim, Pod, PodPhase, PodRole};
 use crate::rules;
+use crate::rules::budget_index::of_pod;
+use crate::rules::eviction::Eviction;
 
 /// The lowest priority of system-critical pods (`system-cluster-critical`).
 const CRITICAL: i32 = 2_000_000_000;
@@ -80,7 +82,12 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &s
     }
     let update = match protected.first() {
         None => {
-            let message = format!("node {node} still runs {}; eviction is under way", some_pods(&there));
+            let never = there
+                .iter()
+                .filter(|pod| tier(pod) == turn)
+                .find_map(|pod| Eviction::of(pod, of_pod(context.snapshot, pod)).never(pod));
+            let state = never.unwrap_or_else(|| "eviction is under way".to_owned());
+            let message = format!("node {node} still runs {}; {state}", some_pods(&there));
             is_not(ConditionType::Drained, Reason::Draining, message)
         }
         Some(first) => {

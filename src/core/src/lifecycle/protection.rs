@@ -1,14 +1,13 @@
 //! Obstacles to disruption: annotations, protected pods, pods that cannot be moved, and PodDisruptionBudgets that allow no
-//! eviction.
+//! eviction now or ever.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use crate::model::{
-    Cause, Claim, Node, ObjectKey, Pod, PodDisruptionBudget, PodRole, Pool, Snapshot, Uid, Workload,
-};
+use crate::model::{Cause, Claim, Node, ObjectKey, Pod, PodRole, Pool, Snapshot, Uid, Workload};
 use crate::rules::budget_index::{NamespaceBudgets, by_namespace};
+use crate::rules::eviction::Eviction;
 
 /// Returns the kind of the object whose annotation protects a node, if any.
 pub(crate) fn kept_by(claim: &Claim, node: &Node, pool: &Pool) -> Option<&'static str> {
@@ -89,7 +88,8 @@ impl<'a> Facts<'a> {
         None
     }
 
-    /// Describes a PodDisruptionBudget that currently allows no eviction of a pod on the claim's node, if there is one.
+    /// Describes a PodDisruptionBudget that allows no eviction of a pod on the claim's node now, and may allow one later, if there is
+    /// one.
     pub fn shut_budget(&self, claim: &Claim) -> Option<String> {
         self.work(claim).filter(|pod| pod.deleting_since.is_none()).find_map(|pod| self.budget_of(pod))
     }
@@ -118,18 +118,20 @@ impl<'a> Facts<'a> {
         if together {
             return Some(format!("pod {key} belongs to a gang, and gangs are not moved in parts"));
         }
-        None
+        self.eviction(pod).never(pod)
     }
 
-    /// Describes a PodDisruptionBudget that currently allows no eviction of the pod, if there is one.
+    /// Describes a PodDisruptionBudget that allows no eviction of the pod now, and may allow one later, if there is one.
     pub fn budget_of(&self, pod: &Pod) -> Option<String> {
-        let shut = self.budgets_of(pod).find(|budget| budget.allowed.unwrap_or(0) == 0)?;
-        Some(format!("PodDisruptionBudget {} allows no eviction of pod {} now", shut.key, pod.key))
+        let Eviction::Takes(budget) = self.eviction(pod) else { return None };
+        let is_shut = budget.allowed.unwrap_or(0) == 0;
+        is_shut
+            .then(|| format!("PodDisruptionBudget {} allows no eviction of pod {} now", budget.key, pod.key))
     }
 
-    /// Returns the PodDisruptionBudgets that select the pod.
-    pub fn budgets_of(&self, pod: &Pod) -> impl Iterator<Item = &'a PodDisruptionBudget> {
-        let there = self.budgets.get(pod.key.namespace());
-        there.into_iter().flat_map(move |there| there.of(pod).map(move |at| there.all[at]))
+    /// Returns what PodDisruptionBudgets mean for the eviction of the pod now.
+    pub fn eviction(&self, pod: &Pod) -> Eviction<'a> {
+        let there = self.budgets.get(pod.key.namespace()).into_iter();
+        Eviction::of(pod, there.flat_map(move |there| there.of(pod).map(move |at| there.all[at])))
     }
 }

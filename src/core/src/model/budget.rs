@@ -23,6 +23,27 @@ pub struct PodDisruptionBudget {
     pub allowed: Option<u64>,
     /// The disruption controller's message if it cannot compute the budget. Then no pod may be evicted.
     pub failure: Option<String>,
+    /// What it says about pods that have started and are not ready.
+    #[serde(default)]
+    pub unhealthy: UnhealthyPods,
+}
+
+/// What a budget says about pods that have started and are not ready.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnhealthyPods {
+    /// Whether `unhealthyPodEvictionPolicy` is `AlwaysAllow`.
+    pub always_allowed: bool,
+    /// `status.currentHealthy`: the number of pods that are ready.
+    pub healthy: u64,
+    /// `status.desiredHealthy`: the number of pods that must be ready; zero if not set.
+    pub desired: u64,
+}
+
+impl UnhealthyPods {
+    /// Returns whether such pods may be evicted without a disruption that the budget allows.
+    pub const fn may_be_evicted(&self) -> bool {
+        self.always_allowed || (self.healthy >= self.desired && self.desired > 0)
+    }
 }
 
 /// The pods that a budget selects.

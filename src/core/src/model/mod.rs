@@ -46,7 +46,9 @@ pub(crate) mod volumes;
 pub(crate) mod workload;
 
 pub use crate::model::arrivals::{Arrivals, Bursts, Chosen};
-pub use crate::model::budget::{BudgetLimit, BudgetSelector, CountOrPercent, PodDisruptionBudget};
+pub use crate::model::budget::{
+    BudgetLimit, BudgetSelector, CountOrPercent, PodDisruptionBudget, UnhealthyPods,
+};
 pub use crate::model::buffer::{Buffer, Units};
 pub use crate::model::claim::{Claim, Condition, Deadlines, Launched};
 pub use crate::model::claims::Claims;
@@ -70,7 +72,7 @@ pub use crate::model::node::{Node, NodeCondition};
 pub use crate::model::nodes::Nodes;
 pub use crate::model::options::{MinValuesPolicy, PlanOptions, Sharing, SpotRisk};
 pub use crate::model::persistent_map::PersistentMap;
-pub use crate::model::pod::{Ending, Pod, PodPhase, PodRole, PodSpec, Protection};
+pub use crate::model::pod::{Ending, Pod, PodHealth, PodPhase, PodRole, PodSpec, Protection};
 pub use crate::model::pod_affinity::{
     HostPort, LimitsByNamespace, Namespace, NamespaceLabels, Namespaces, PodAffinityTerm,
     TopologySpreadConstraint,

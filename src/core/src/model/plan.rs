@@ -483,6 +483,9 @@ pub struct PoolFindings {
     pub buffer_unmet: Option<String>,
     /// The number of units of its buffer without room.
     pub units_left: usize,
+    /// The number of these units that `buffer_unmet` tells of.
+    #[serde(default)]
+    pub units_unmet: usize,
     /// For each entry of its buffer with `units: auto`: how many units are asked for, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub units_chosen: Vec<String>,
@@ -533,6 +536,9 @@ pub struct RuleCost {
     pub cost: Option<UsdPerHour>,
     /// Whether a better plan without the rule may exist, so that the rule costs this much or more.
     pub at_least: bool,
+    /// Whether a better plan with the rule may exist, so that the rule costs this much or less.
+    #[serde(default)]
+    pub at_most: bool,
     /// The risk of the plan without the rule, as far as `cost` counts it.
     #[serde(default)]
     pub risk: UsdPerHour,

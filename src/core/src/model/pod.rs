@@ -83,6 +83,9 @@ pub struct Pod {
     pub replaces: Option<Box<PodKey>>,
     /// Its phase.
     pub phase: PodPhase,
+    /// Whether it works, as PodDisruptionBudgets ask.
+    #[serde(default)]
+    pub health: PodHealth,
     /// Claims whose reserved nodes it tolerates, in the order in which the tolerations were added
     /// ([`poolwright_terms::keys::RESERVED_TAINT`]). These tolerations are not in [`PodSpec::tolerations`], because the user did
     /// not write them.
@@ -149,6 +152,7 @@ impl Pod {
             role: PodRole::Workload,
             replaces: None,
             phase: PodPhase::Waiting,
+            health: PodHealth::default(),
             reserved_for: Vec::new(),
             nominated_node: None,
             deleting_since: None,
@@ -197,4 +201,16 @@ pub enum PodPhase {
     },
     /// Finished: it uses no resources any more.
     Finished,
+}
+
+/// The health of a pod that has not finished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PodHealth {
+    /// Its containers have not all started: `status.phase` is `Pending`.
+    Pending,
+    /// It has started, and its condition `Ready` is not true.
+    NotReady,
+    /// It is ready, or its status is unknown.
+    #[default]
+    Ready,
 }

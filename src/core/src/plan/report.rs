@@ -74,11 +74,10 @@ fn tell_of_buffers(plan: &mut Plan) {
         }
     }
     for ((pool, entry), (units, why)) in unmet {
-        if let Some(findings) = pools.get_mut(pool) {
-            let units = format::count(units, "unit");
-            findings
-                .buffer_unmet
-                .get_or_insert_with(|| format!("spec.buffer[{entry}]: no room is kept for {units}: {why}"));
+        if let Some(findings) = pools.get_mut(pool).filter(|findings| findings.buffer_unmet.is_none()) {
+            let of = format::count(units, "unit");
+            findings.buffer_unmet = Some(format!("spec.buffer[{entry}]: no room is kept for {of}: {why}"));
+            findings.units_unmet = units;
         }
     }
 }

@@ -98,11 +98,20 @@ fn compared(plan: &Plan, without: &Plan, rule: CostRule) -> RuleCost {
         && without.over_time.is_none()
         && plan.unknown_price_claims + without.unknown_price_claims == 0
         && left(plan) == left(without);
-    // A bound for certain places, preferences or steps says nothing about all plans.
-    let is_lowest = without.proof == Proof::Exact
-        && !without.in_steps
-        && without.pinned_pods == 0
-        && without.steered_pods == 0;
+    // A bound for certain places or steps says nothing about all plans. With some rules, the bound is below the cost of a plan although
+    // the search behind it went to its end.
+    let is_lowest = |plan: &Plan, cost: UsdPerHour| {
+        let is_reached = plan.over_time.is_some() || cost <= plan.bound;
+        plan.proof == Proof::Exact && is_reached && !plan.in_steps && plan.pinned_pods == 0
+    };
     let cost = is_comparable.then(|| counted(plan).saturating_sub(counted(without)));
-    RuleCost { rule, cost, at_least: !is_lowest, risk: counted(without).saturating_sub(without.cost) }
+    // Nor does a bound for certain preferences.
+    let at_least = !is_lowest(without, counted(without)) || without.steered_pods > 0;
+    RuleCost {
+        rule,
+        cost,
+        at_least,
+        at_most: !is_lowest(plan, plan.cost + plan.risk),
+        risk: counted(without).saturating_sub(without.cost),
+    }
 }

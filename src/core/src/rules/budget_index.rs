@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{BudgetSelector, Pod, PodDisruptionBudget, Requirement, Snapshot};
+use crate::model::{BudgetSelector, ObjectKey, Pod, PodDisruptionBudget, Requirement, Snapshot};
 use crate::rules::requirement::matches;
 use crate::rules::selector_index::SelectorIndex;
 
@@ -35,8 +35,16 @@ pub(crate) fn by_namespace(snapshot: &Snapshot) -> BTreeMap<&str, NamespaceBudge
     all.into_iter().map(|(namespace, budgets)| (namespace, NamespaceBudgets::new(budgets))).collect()
 }
 
+/// Returns the budgets that select a pod, by name, without an index of all budgets.
+pub(crate) fn of_pod<'a>(snapshot: &'a Snapshot, pod: &Pod) -> Vec<&'a PodDisruptionBudget> {
+    let namespace = pod.key.namespace();
+    let from = snapshot.budgets.range_from(&ObjectKey::new(namespace, ""));
+    let there = from.take_while(|(key, _)| key.namespace == namespace).map(|(_, budget)| budget.as_ref());
+    there.filter(|budget| selects(budget, pod)).collect()
+}
+
 /// Returns whether a budget selects a pod of its namespace.
-pub(crate) fn selects(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
+fn selects(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
     selector(budget).is_some_and(|all| all.iter().all(|requirement| matches(requirement, &pod.labels)))
 }
 
@@ -54,7 +62,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::{ObjectKey, PodKey, PodSpec, Uid};
+    use crate::model::{PodKey, PodSpec, Uid, UnhealthyPods};
     use crate::rules::generated::requirements;
 
     fn any_selector() -> impl Strategy<Value = BudgetSelector> {
@@ -79,6 +87,7 @@ mod tests {
                 expected: 0,
                 allowed: None,
                 failure: None,
+                unhealthy: UnhealthyPods::default(),
             };
             let budgets: Vec<PodDisruptionBudget> = selectors.into_iter().enumerate().map(named).collect();
             let mut pod = Pod::waiting(PodKey::new("default", "p"), PodSpec::default());

@@ -8,7 +8,9 @@ use crate::model::{
     BudgetLimit, BudgetSelector, CountOrPercent, ObjectKey, Pod, PodDisruptionBudget, PodKey, PodPhase,
     Snapshot, Uid, Workload,
 };
-use crate::rules::budget_index::{NamespaceBudgets, by_namespace, selects};
+use crate::rules::budget_index::{NamespaceBudgets, by_namespace, of_pod};
+use crate::rules::eviction::{OF_SEVERAL, exclude_each_other};
+use crate::rules::format::count;
 
 /// A budget that can never be met.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +31,12 @@ impl fmt::Display for UnmeetableBudget {
     }
 }
 
+/// Says that more budgets block an eviction, in a sentence that follows another one; empty if there are none.
+pub(crate) fn more_block(more: usize) -> String {
+    let block = if more == 1 { "blocks" } else { "block" };
+    if more > 0 { format!(" {} {block} it too.", count(more, "more budget")) } else { String::new() }
+}
+
 /// Returns every budget that can never be met. Budgets that select no pods are skipped, unless they are invalid.
 pub fn never_met(snapshot: &Snapshot) -> Vec<UnmeetableBudget> {
     let all = by_namespace(snapshot);
@@ -42,12 +50,7 @@ pub fn never_met(snapshot: &Snapshot) -> Vec<UnmeetableBudget> {
 /// Returns the budgets that select this pod and can never be met.
 pub fn never_met_of(snapshot: &Snapshot, pod: &Pod) -> Vec<UnmeetableBudget> {
     let namespace = pod.key.namespace();
-    let budgets: Vec<&PodDisruptionBudget> = snapshot
-        .budgets
-        .values()
-        .map(AsRef::as_ref)
-        .filter(|budget| budget.key.namespace == namespace && selects(budget, pod))
-        .collect();
+    let budgets = of_pod(snapshot, pod);
     if budgets.is_empty() {
         return Vec::new();
     }
@@ -80,7 +83,7 @@ fn in_namespace(
         for at in &selecting {
             of_budget[*at].push(pod);
         }
-        if selecting.len() > 1 {
+        if exclude_each_other(selecting.len()) {
             with_several.insert(&pod.key, selecting);
         }
     }
@@ -108,7 +111,7 @@ fn in_namespace(
                 beside.iter().map(|other| budgets.all[*other].key.name.as_str()).collect();
             let others = others.join(", ");
             let message = format!(
-                "spec.selector selects pods that {others} selects too, such as {first}, and the API server never evicts a pod of two budgets; let only one budget select them"
+                "spec.selector selects pods that {others} selects too, such as {first}, and {OF_SEVERAL}; let only one budget select them"
             );
             add(format!("spec.selector, as {others}"), message, shared.into_iter().cloned().collect());
         }
@@ -132,9 +135,10 @@ fn by_itself(
         return None;
     }
     let expected = expected(chosen, workloads).max(budget.expected);
+    let while_ready = if budget.unhealthy.always_allowed { " while it is ready" } else { "" };
     let none = match expected {
-        1 => "its only pod may never be evicted".to_owned(),
-        more => format!("none of its {more} pods may ever be evicted"),
+        1 => format!("its only pod may never be evicted{while_ready}"),
+        more => format!("none of its {more} pods may ever be evicted{while_ready}"),
     };
     let (field, follows) = match budget.limit? {
         BudgetLimit::MaxUnavailable(amount @ (CountOrPercent::Count(0) | CountOrPercent::Percent(0))) => {

@@ -10,6 +10,7 @@ pub mod budgets;
 pub(crate) mod colocation;
 pub(crate) mod csi_labels;
 pub(crate) mod discovery;
+pub mod eviction;
 pub(crate) mod fields;
 pub(crate) mod fits;
 pub(crate) mod format;

@@ -16,9 +16,11 @@ use crate::lifecycle::protection::kept_by;
 use crate::lifecycle::repair;
 use crate::model::plan::Plan;
 use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, PodPhase, PodRole, Snapshot, Stage};
-use crate::rules::budgets::never_met_of;
+use crate::rules::budget_index::of_pod;
+use crate::rules::budgets::{more_block, never_met_of};
+use crate::rules::eviction::Eviction;
 use crate::rules::format::{age, gist, list};
-use crate::supply::rooms::{is_used, lasting_taints};
+use crate::supply::rooms::{is_used, lasting_taints, node_of};
 use crate::why::{health, retiring};
 
 /// The most pods that are named.
@@ -48,6 +50,10 @@ pub fn claim(snapshot: &Snapshot, now: Timestamp, plan: &Plan, name: &ClaimName)
             next.offering,
             claim.offerings.len() - 1
         ));
+    }
+    if let Some(lost) = lost(snapshot, claim) {
+        lines.extend(lost);
+        return Some(lines);
     }
     let node: Option<&Node> =
         claim.node_name.as_ref().and_then(|name| snapshot.nodes.get(name)).map(AsRef::as_ref);
@@ -99,18 +105,40 @@ pub fn node(snapshot: &Snapshot, now: Timestamp, plan: &Plan, name: &str) -> Opt
     Some(lines)
 }
 
+/// Describes a claim whose node had joined and no longer exists, so that a plan counts no room of it; `None` if its node exists,
+/// has not joined yet, or is being removed.
+fn lost(snapshot: &Snapshot, claim: &Claim) -> Option<Vec<String>> {
+    let name = claim.node_name.as_deref()?;
+    let is_leaving = claim.deleting_since.is_some() || claim.since(ConditionType::Disrupting).is_some();
+    if is_leaving || node_of(snapshot, claim).is_some() {
+        return None;
+    }
+    let mut lines = vec![format!("Its node {name} does not exist here, so no pod is planned for its room.")];
+    let bound = work(snapshot, name);
+    if !bound.is_empty() {
+        lines.push(format!("Bound to that node: {}.", named(&bound)));
+    }
+    let planned = waiting(snapshot, claim);
+    if !planned.is_empty() {
+        lines.push(format!("It was bought for pods that are planned anew: {}.", named(&planned)));
+    }
+    Some(lines)
+}
+
 /// Says which pods run on the node of a claim; `None` if none do.
 fn runs(snapshot: &Snapshot, claim: &Claim) -> Option<String> {
     let pods = work(snapshot, claim.node_name.as_deref()?);
     (!pods.is_empty()).then(|| format!("It runs {}.", named(&pods)))
 }
 
-/// Describes the budgets that make it impossible to drain a node.
+/// Describes the budgets that make it impossible to drain a node. Pods that the API server evicts without a look at budgets do
+/// not count.
 fn undrainable(snapshot: &Snapshot, name: &str) -> Option<String> {
     let pods = work(snapshot, name);
     let mut kept: Vec<&Pod> = Vec::new();
     let mut budgets: BTreeMap<ObjectKey, String> = BTreeMap::new();
-    for pod in pods {
+    let needs_budgets = |pod: &&Pod| Eviction::of(pod, of_pod(snapshot, pod)) != Eviction::Free;
+    for pod in pods.into_iter().filter(needs_budgets) {
         let found = never_met_of(snapshot, pod);
         if !found.is_empty() {
             kept.push(pod);
@@ -118,8 +146,7 @@ fn undrainable(snapshot: &Snapshot, name: &str) -> Option<String> {
         budgets.extend(found.into_iter().map(|one| (one.budget.clone(), one.to_string())));
     }
     let first = budgets.values().next()?;
-    let more = budgets.len() - 1;
-    let more = if more > 0 { format!(" {more} more budgets block it too.") } else { String::new() };
+    let more = more_block(budgets.len() - 1);
     Some(format!("It cannot be drained: {first}. That protects {}.{more}", named(&kept)))
 }
 
@@ -247,16 +274,7 @@ fn kept(snapshot: &Snapshot, now: Timestamp, claim: &Claim) -> String {
     {
         return format!("{why}.");
     }
-    let expected: Vec<&Pod> = snapshot
-        .nominations
-        .iter()
-        .filter(|(_, (_, target))| *target == claim.name.0)
-        .map(|(key, _)| key)
-        .chain(&claim.planned_pods)
-        .filter_map(|key| snapshot.pods.get(key))
-        .map(AsRef::as_ref)
-        .filter(|pod| matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. }))
-        .collect();
+    let expected = waiting(snapshot, claim);
     if !expected.is_empty() {
         return format!("Kept for {}.", named(&expected));
     }
@@ -278,6 +296,14 @@ fn kept(snapshot: &Snapshot, now: Timestamp, claim: &Claim) -> String {
             )
         }
     }
+}
+
+/// Returns the waiting pods that are planned for a claim or nominated to it.
+fn waiting<'a>(snapshot: &'a Snapshot, claim: &Claim) -> Vec<&'a Pod> {
+    let nominated = snapshot.nominations.iter().filter(|(_, (_, target))| *target == claim.name.0);
+    let keys = nominated.map(|(key, _)| key).chain(&claim.planned_pods);
+    let pods = keys.filter_map(|key| snapshot.pods.get(key)).map(AsRef::as_ref);
+    pods.filter(|pod| matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. })).collect()
 }
 
 fn work<'a>(snapshot: &'a Snapshot, node: &str) -> Vec<&'a Pod> {

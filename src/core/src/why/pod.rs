@@ -14,7 +14,7 @@ use crate::model::{
     NodeSelectorTerm, Pod, PodKey, PodPhase, PodRole, PodSpec, PoolName, RequestOrigin, Snapshot,
 };
 use crate::plan::place::preferences::messages::RELAXED;
-use crate::rules::budgets::never_met_of;
+use crate::rules::budgets::{more_block, never_met_of};
 use crate::rules::format::{list, requests};
 use crate::rules::requests::in_words;
 use crate::rules::spread::messages::fields;
@@ -152,9 +152,7 @@ fn not_ours(snapshot: &Snapshot, pod: &Pod) -> Option<String> {
 fn budgets(snapshot: &Snapshot, pod: &Pod) -> Option<String> {
     let found = never_met_of(snapshot, pod);
     let (first, more) = found.split_first()?;
-    let more =
-        if more.is_empty() { String::new() } else { format!(" {} more budgets block it too.", more.len()) };
-    Some(format!("Warning: {first}.{more}"))
+    Some(format!("Warning: {first}.{}", more_block(more.len())))
 }
 
 fn considered(snapshot: &Snapshot, rulings: &[OfferingRuling]) -> String {

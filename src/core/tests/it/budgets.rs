@@ -22,6 +22,7 @@ fn budget(name: &str, limit: BudgetLimit) -> PodDisruptionBudget {
         expected: 0,
         allowed: None,
         failure: None,
+        unhealthy: UnhealthyPods::default(),
     }
 }
 

@@ -7,6 +7,7 @@ mod follow;
 mod kept;
 mod min_values;
 mod over_time;
+mod pod_budgets;
 mod required;
 mod room;
 mod search_schedule;
@@ -264,6 +265,7 @@ fn a_disruption_budget_that_allows_no_eviction_now_keeps_its_pods_where_they_are
         expected: 1,
         allowed,
         failure: None,
+        unhealthy: UnhealthyPods::default(),
     };
     let of = |allowed| {
         let mut snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);

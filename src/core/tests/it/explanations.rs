@@ -569,3 +569,22 @@ fn the_nearest_miss_of_a_pod_that_asks_for_a_mig_instance_says_how_to_plan_cut_g
     let nearest = lines.iter().find(|line| line.starts_with("Nearest")).expect("nothing fits");
     assert!(nearest.ends_with("To change that: plan with `--sharing mig`."), "{nearest}");
 }
+
+#[test]
+fn a_claim_whose_node_does_not_exist_is_neither_said_to_be_open_nor_kept_for_pods_that_are_planned_anew() {
+    let name = ClaimName("c".into());
+    let told = |claim: Claim, pods: Vec<Pod>| {
+        let snapshot = with(with(cluster(aws(), [pool("gpu")]), [claim]), pods);
+        why::claim(&snapshot, at(100), &Plan::default(), &name).expect("the claim exists").split_off(2)
+    };
+    let lost = "Its node n does not exist here, so no pod is planned for its room.";
+    let runs = bound(pod("p", requests(1, 1, 1)), "n");
+    assert_eq!(told(initialized(), vec![runs]), [lost, "Bound to that node: 1 pod: default/p."]);
+    let planned = Claim { planned_pods: vec![key("q")], ..initialized() };
+    assert_eq!(
+        told(planned, vec![pod("q", requests(1, 1, 1))]),
+        [lost, "It was bought for pods that are planned anew: 1 pod: default/q."]
+    );
+    let starting = Claim { node_name: None, ..launched(claim()) };
+    assert!(told(starting, Vec::new())[0].starts_with("Its instance is launched and has not joined yet"));
+}

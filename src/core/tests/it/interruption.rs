@@ -113,6 +113,7 @@ fn the_next_plan_buys_for_protected_and_guarded_pods_too_and_only_then_the_claim
         expected: 2,
         allowed: Some(0),
         failure: None,
+        unhealthy: UnhealthyPods::default(),
     };
     let none = DisruptionBudget { nodes: CountOrPercent::Count(0), causes: [].into(), window: None };
     let shut =

@@ -165,6 +165,7 @@ pub fn pod(name: &str, requests: ResourceList) -> Pod {
         role: PodRole::Workload,
         replaces: None,
         phase: PodPhase::Unschedulable { since: at(0), message: "0/0 nodes are available".into() },
+        health: PodHealth::default(),
         reserved_for: vec![],
         nominated_node: None,
         deleting_since: None,

@@ -11,6 +11,7 @@ mod devices;
 mod discovery;
 mod disruption;
 mod empty;
+mod evictions;
 mod existing_nodes;
 mod expected;
 mod expected_volumes;

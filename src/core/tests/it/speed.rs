@@ -8,7 +8,7 @@ use poolwright_core::plan::{PlanOptions, plan};
 use poolwright_core::rules::budgets::never_met;
 use poolwright_core::{
     BudgetLimit, BudgetSelector, CountOrPercent, HostPort, Namespaces, NodeSelectorTerm, Pod,
-    PodAffinityTerm, PodDisruptionBudget, Requirement, Snapshot, Uid, Weighted,
+    PodAffinityTerm, PodDisruptionBudget, Requirement, Snapshot, Uid, UnhealthyPods, Weighted,
 };
 use poolwright_solver::{Options, Solution, StopSignal};
 
@@ -158,6 +158,7 @@ fn budgets_that_never_allow_an_eviction_are_found_among_those_of_ten_thousand_po
         expected: 0,
         allowed: None,
         failure: None,
+        unhealthy: UnhealthyPods::default(),
     };
     let snapshot = with(with(Snapshot::default(), conflicting()), (0..500).map(budget));
     let found = never_met(&snapshot);

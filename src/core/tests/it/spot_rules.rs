@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use poolwright_catalog::{Catalogue, OfferingId, Price, PriceSource, Quote, RankedOffering, UsdPerHour};
 use poolwright_core::plan::{CostRule, Plan, PlannedClaim, UnplacedReason};
 use poolwright_core::{Claim, ClaimName, CountOrPercent, Pool, PoolLimits, Snapshot, SpotRules, Uid, why};
+use poolwright_solver::Proof;
 use poolwright_terms::CapacityType::{OnDemand, Spot};
 use poolwright_terms::labels::{CAPACITY_TYPE, INSTANCE_TYPE};
 use poolwright_terms::{CapacityType, ConditionType};
@@ -311,4 +312,148 @@ fn the_bound_of_a_plan_that_a_limit_cuts_short_is_for_the_pods_that_have_a_place
     let plan = planned(&of_three_types("3.00", number(2)));
     assert_eq!((bought_of(&plan), plan.cost), ((2, 3), usd("2.80")));
     assert_eq!(plan.bound, usd("2.00"), "without the floor, five spot nodes hold these pods");
+}
+
+/// Returns a cluster whose pool must have two nodes on demand, with a small pod and others that fill a large node. The small pod may
+/// have to be on a small node.
+fn one_small_pod_and(large: usize, is_narrowed: bool) -> Snapshot {
+    let sold = catalogue(vec![
+        Kind("p4", capacity(96, 1100, 8), Some("a100"), &[("a", "21.96")]),
+        Kind("g6", capacity(192, 1500, 8), Some("l40s"), &[("a", "30.13"), ("b", "30.13")]),
+        Kind("g5", capacity(4, 16, 1), Some("a10g"), &[("a", "1.01")]),
+    ]);
+    let sold = and_on_spot(&sold, |kind| match kind {
+        "p4" => "15.00",
+        "g6" => "9.64",
+        _ => "0.50",
+    });
+    let mut small = pod("small", requests(2, 8, 0));
+    if is_narrowed {
+        small.spec.node_selector.insert(INSTANCE_TYPE.into(), "g5".into());
+    }
+    let pool = ruled(Some(CountOrPercent::Count(2)), Some(50));
+    let snapshot = with(cluster(sold, [pool]), [small]);
+    with(snapshot, (0..large).map(|at| pod(&format!("large-{at}"), requests(90, 900, 8))))
+}
+
+#[test]
+fn a_floor_in_nodes_is_met_by_a_small_node_of_its_own_if_that_costs_less_than_a_second_large_one() {
+    for (large, spot, cost) in [(3, 2, "42.25"), (8, 7, "90.45")] {
+        let plan = planned(&one_small_pod_and(large, false));
+        assert_eq!((bought_of(&plan), plan.cost), ((2, spot), usd(cost)), "{:?}", bought(&plan));
+        assert!(plan.bound <= plan.cost && plan.gap() < 0.002, "the bound knows the floor: {}", plan.bound);
+        let narrowed = planned(&one_small_pod_and(large, true));
+        assert_eq!(narrowed.cost, plan.cost, "a selector that the plan meets anyway changes nothing");
+    }
+}
+
+#[test]
+fn what_the_rules_on_spot_nodes_cost_is_at_most_that_unless_the_plan_is_proved_the_cheapest() {
+    // Of eight pods that differ, two can be chosen in 28 ways, which are too many to solve.
+    let kinds = (1..=8).map(|cpu| pod(&format!("p{cpu}"), requests(cpu, 1, 0)));
+    let large = catalogue(vec![
+        Kind("small", capacity(4, 16, 0), None, &[("a", "0.40")]),
+        Kind("large", capacity(16, 64, 0), None, &[("a", "1.00")]),
+    ]);
+    let large = and_on_spot(&large, |kind| if kind == "small" { "0.10" } else { "0.30" });
+    for snapshot in [one_small_pod_and(3, false), with(cluster(large, [number(2)]), kinds)] {
+        let plan = planned(&snapshot);
+        let of = plan.rules.iter().find(|of| of.rule == CostRule::SpotRules).expect("the floor costs money");
+        let is_cheapest = plan.proof == Proof::Exact && plan.bound == plan.cost + plan.risk;
+        assert_eq!(of.at_most, !is_cheapest, "{of:?}, cost {}, bound {}", plan.cost, plan.bound);
+    }
+}
+
+#[test]
+fn two_pools_with_a_floor_each_get_nodes_for_the_same_pods() {
+    let pools = || [number(2), Pool { spot: number(2).spot, ..pool("other") }];
+    for (pods, expected, cost) in [(1, (1, 0), "0.30"), (2, (2, 0), "0.60"), (4, (2, 2), "0.80")] {
+        let plan = planned(&with_pods(cluster(market(), pools()), pods));
+        assert!(plan.unplaced.is_empty(), "{:?}", plan.unplaced);
+        assert_eq!((bought_of(&plan), plan.cost), (expected, usd(cost)), "{pods} pods");
+        assert!(plan.bound <= plan.cost, "{}", plan.bound);
+    }
+}
+
+/// Returns all ways to group pods, as the sums of their CPU.
+fn groupings(pods: &[u64]) -> Vec<Vec<u64>> {
+    let mut all: Vec<Vec<u64>> = vec![Vec::new()];
+    for cpu in pods {
+        let mut longer = Vec::new();
+        for groups in all {
+            for at in 0..=groups.len() {
+                let mut with_this = groups.clone();
+                if at == groups.len() {
+                    with_this.push(*cpu);
+                } else {
+                    with_this[at] += cpu;
+                }
+                longer.push(with_this);
+            }
+        }
+        all = longer;
+    }
+    all
+}
+
+/// Returns the lowest cost for pods, if this number of nodes must be on demand while any is spot. The types are triples of CPU, the
+/// price on demand and the price on spot.
+fn lowest_cost(pods: &[u64], types: &[(u64, u64, u64)], floor: usize) -> u64 {
+    let cost = |groups: Vec<u64>| -> Option<u64> {
+        let mut nodes = Vec::new();
+        for cpu in groups {
+            let fit = || types.iter().filter(|(room, _, _)| *room >= cpu);
+            nodes.push((fit().map(|one| one.1).min()?, fit().map(|one| one.2).min()?));
+        }
+        // Those that cost the least more on demand.
+        nodes.sort_by_key(|(on_demand, spot)| on_demand.saturating_sub(*spot));
+        let each = nodes.iter().enumerate();
+        Some(
+            each.map(|(at, (on_demand, spot))| if at < floor { *on_demand } else { *on_demand.min(spot) })
+                .sum(),
+        )
+    };
+    groupings(pods).into_iter().filter_map(cost).min().expect("each pod fits a node")
+}
+
+#[test]
+fn a_plan_under_a_floor_costs_no_more_than_the_best_of_all_ways_to_group_its_pods() {
+    let mut state = 7_u64;
+    let mut dice = |sides: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % sides
+    };
+    let types = catalogue(vec![
+        Kind("2", capacity(2, 64, 0), None, &[("a", "1.00")]),
+        Kind("4", capacity(4, 64, 0), None, &[("a", "1.00")]),
+        Kind("8", capacity(8, 64, 0), None, &[("a", "1.00")]),
+    ]);
+    for case in 0..40 {
+        let prices: Vec<(u64, u64, u64)> = [2, 4, 8]
+            .map(|cpu| {
+                let on_demand = cpu * (200_000 + dice(200_000));
+                (cpu, on_demand, on_demand * (20 + dice(90)) / 100)
+            })
+            .to_vec();
+        let mut sold = and_on_spot(&types, |_| "1.00").offerings().to_vec();
+        for one in &mut sold {
+            let of_type = |(cpu, _, _): &&(u64, u64, u64)| cpu.to_string() == one.id.instance_type.as_str();
+            let (_, on_demand, spot) = prices.iter().find(of_type).expect("it has a price");
+            let micros = if one.id.capacity_type == Spot { *spot } else { *on_demand };
+            let usd_per_hour = UsdPerHour::from_micros(micros);
+            one.price = Price::Known(Quote { usd_per_hour, source: PriceSource::new("test"), as_of: None });
+        }
+        let sold = Catalogue::new(types.origin().clone(), types.types().values().cloned().collect(), sold);
+        let floor = 1 + dice(3);
+        let pods: Vec<u64> = (0..=dice(4)).map(|_| 1 + dice(4)).collect();
+        let waiting = pods.iter().enumerate().map(|(at, cpu)| pod(&format!("p{at}"), requests(*cpu, 1, 0)));
+        let plan = planned(&with(cluster(sold, [number(floor)]), waiting));
+        let lowest = lowest_cost(&pods, &prices, usize::try_from(floor).expect("it is small"));
+        let told =
+            format!("case {case}: floor {floor}, pods {pods:?}, prices {prices:?}, {:?}", bought(&plan));
+        assert!(plan.unplaced.is_empty(), "{told}");
+        assert!(plan.cost.micros() >= lowest, "{} is less than any plan costs; {told}", plan.cost);
+        assert!(plan.cost.micros() <= lowest + lowest / 1000, "{}, not {lowest}; {told}", plan.cost);
+        assert!(plan.bound.micros() <= lowest, "bound {} above {lowest}; {told}", plan.bound);
+    }
 }

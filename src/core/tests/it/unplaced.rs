@@ -73,6 +73,20 @@ fn a_resource_that_a_setting_of_the_node_class_adds_is_named_with_the_setting() 
 }
 
 #[test]
+fn a_resource_that_only_another_kind_of_node_class_adds_is_named_with_that_kind() {
+    let by = "a MistNodeClass with `spec.net: Auto`";
+    let told = |resource: &str, amount: u64| {
+        let adds = aws().with_addable_elsewhere(resource, by.to_owned());
+        let wants = pod("a", requests(1, 1, 0).with(resource, amount));
+        planned(&with(cluster(adds, [pool("gpu")]), [wants])).unplaced[0].message.clone()
+    };
+    let adapter = told("vpc.amazonaws.com/efa", 4);
+    assert!(adapter.contains(&format!("; use {by}, which adds it")), "{adapter}");
+    let disk = told(ResourceName::EPHEMERAL_STORAGE, 50 << 40);
+    assert!(disk.contains(&format!("; use {by}, give types more in the column")), "{disk}");
+}
+
+#[test]
 fn a_label_that_no_node_will_have() {
     let mut wants = pod("a", requests(1, 1, 0));
     wants.spec.node_selector.insert("team".into(), "vision".into());
@@ -253,8 +267,8 @@ fn more_disk_is_told_where_it_is_set_and_devices_of_others_are_not_promised() {
         planned(&with(cluster(kinds.clone(), [pool("cpu")]), [wants])).unplaced[0].message.clone()
     };
     let told = message(ResourceName::EPHEMERAL_STORAGE, 50 << 30);
-    let advice = "if its kind has no disks, give types more in the column `ephemeral_storage_mib` of a file of --catalogue";
-    assert!(told.contains("at most 17Gi") && told.contains(advice), "{told}");
+    let advice = "at most 17Gi; give types more in the column `ephemeral_storage_mib` of a file of --catalogue, or ask for less";
+    assert!(told.contains(advice), "{told}");
     // A larger type would do, and so would a larger disk, which costs less.
     let both = vec![
         Kind("small", disk(17), None, &[("a", "0.10")]),
@@ -286,7 +300,8 @@ fn more_disk_is_told_where_it_is_set_and_devices_of_others_are_not_promised() {
         "{lines}"
     );
     let adapter = message("vpc.amazonaws.com/efa", 1);
-    assert!(adapter.ends_with("only if KwokNodeClass `default` has a setting that adds it"), "{adapter}");
+    let none = "and no setting of KwokNodeClass `default` adds it, so no node can be bought for it";
+    assert!(adapter.contains(none), "{adapter}");
     for device in ["amd.com/gpu", "example.com/gpu", "nvidia.com/gpus"] {
         let told = message(device, 1);
         assert!(told.contains("so no node can be bought for it") && !told.contains("--catalogue"), "{told}");

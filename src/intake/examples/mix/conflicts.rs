@@ -7,7 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_core::{
     BudgetLimit, BudgetSelector, CountOrPercent, ObjectKey, Operator, PodDisruptionBudget, Requirement,
-    Snapshot, Uid,
+    Snapshot, Uid, UnhealthyPods,
 };
 use serde_json::json;
 
@@ -51,6 +51,7 @@ pub(super) fn add_budgets(snapshot: &mut Snapshot, pods: usize) {
             expected: 0,
             allowed: None,
             failure: None,
+            unhealthy: UnhealthyPods::default(),
         };
         snapshot.budgets.insert(key, Arc::new(budget));
     }

@@ -7,6 +7,9 @@ use poolwright_core::{Pod, PodPhase};
 use super::Manifest;
 use super::objects::Object;
 
+/// The most running pods that are named.
+const NAMED: usize = 3;
+
 /// The objects with bound pods so far.
 #[derive(Default)]
 pub(super) struct Bound(Vec<OfObject>);
@@ -37,20 +40,19 @@ impl Bound {
         }
     }
 
-    /// Says which objects have pods on nodes that are not in the manifest. Stored pods are only counted, because a list of pods
-    /// without nodes has many.
+    /// Says which objects have pods on nodes that are not in the manifest. Of stored pods, only a few are named, because a list of
+    /// pods without nodes has many.
     pub fn tell(&self, manifest: &mut Manifest) {
-        let nodes = manifest.nodes.iter().map(|node| node.name.as_str());
-        let of_claims = manifest.claims.iter().filter_map(|claim| claim.node_name.as_deref());
-        let known: BTreeSet<&str> = nodes.chain(of_claims).collect();
+        let known: BTreeSet<&str> = manifest.nodes.iter().map(|node| node.name.as_str()).collect();
         let missing: Vec<&OfObject> = self.0.iter().filter(|of| !known.contains(of.node.as_str())).collect();
-        let mut running = 0;
+        let mut running: Vec<String> = Vec::new();
         for of in missing {
             if of.is_written && !manifest.on_unknown_nodes.contains(&of.name) {
                 manifest.on_unknown_nodes.push(of.name.clone());
             }
             if !of.is_written && of.is_pod {
-                running += of.pods;
+                let name = of.name.strip_prefix("Pod ").unwrap_or(&of.name);
+                running.push(format!("{name} on `{}`", of.node));
                 continue;
             }
             let (who, whom) = match of.pods {
@@ -63,11 +65,18 @@ impl Bound {
                 of.name, of.node
             ));
         }
-        match running {
+        let named = running.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        match running.len() {
             0 => {}
-            1 => manifest.bound_elsewhere.push("1 pod runs on a node that is not in the files".to_owned()),
-            more => {
-                manifest.bound_elsewhere.push(format!("{more} pods run on nodes that are not in the files"));
+            1 => manifest
+                .bound_elsewhere
+                .push(format!("1 pod runs on a node that is not in the files: {named}")),
+            all => {
+                let more = all.saturating_sub(NAMED);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                manifest
+                    .bound_elsewhere
+                    .push(format!("{all} pods run on nodes that are not in the files: {named}{more}"));
             }
         }
     }

@@ -125,8 +125,8 @@ fn default_class(objects: &[Object]) -> Option<String> {
 
 impl Object {
     /// Reads the object. Of an object that an API server has stored, the API server knows best: unknown fields become notes, and an
-    /// object that cannot be read is left out with a note. Our own objects are always read strictly, because they limit what may
-    /// be bought. Of an object with problems, the part that can be read serves to find more of them.
+    /// object that cannot be read is left out with a note, which says what follows. Of a written object with problems, the part that
+    /// can be read serves to find more of them.
     pub(super) fn read_into(
         &self,
         manifest: &mut Manifest,
@@ -134,7 +134,7 @@ impl Object {
     ) -> Result<(), Vec<IntakeError>> {
         let Err(mut problems) = self.read_strictly_into(manifest, shared) else { return Ok(()) };
         let of = |value: &Value| Self { value: value.clone(), ..self.clone() };
-        if self.is_strict() {
+        if !self.is_stored() {
             let judge =
                 |rest: &Value| of(rest).read_strictly_into(manifest, shared).err().unwrap_or_default();
             let all = strict::all_problems(&self.value, problems, judge);
@@ -157,7 +157,11 @@ impl Object {
         }
         for problem in &problems {
             let place = if problem.path.is_empty() { String::new() } else { format!("{}: ", problem.path) };
-            manifest.notes.push(named(&format!("{place}{}; the object is left out", problem.cause)));
+            let follows = self.lost_with_it();
+            manifest.notes.push(named(&format!("{place}{}; the object is left out{follows}", problem.cause)));
+        }
+        if !problems.is_empty() {
+            manifest.left_out.insert(self.name());
         }
         if !problems.is_empty() && (self.kind == "Pod" || self.makes_pods()) {
             manifest.unread.push(self.name());
@@ -165,9 +169,14 @@ impl Object {
         Ok(())
     }
 
-    /// Returns whether all its problems are errors.
-    fn is_strict(&self) -> bool {
-        !self.is_stored() || group(&self.api_version) == GROUP
+    /// Returns what follows for a plan if the object is left out; empty if its name says it.
+    fn lost_with_it(&self) -> &'static str {
+        match (group(&self.api_version), self.kind.as_str()) {
+            (GROUP, "NodePool") => ", so nothing is bought in this pool",
+            (GROUP, "NodeClaim") => ", so the plan may buy its node again",
+            ("", "Node") => ", so the plan may buy nodes for pods that fit there",
+            _ => "",
+        }
     }
 
     fn read_strictly_into(

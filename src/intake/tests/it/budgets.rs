@@ -63,3 +63,17 @@ fn a_manifest_may_have_budgets_and_two_of_one_name_are_a_problem() {
     let problems = manifest::parse("f", &twice).unwrap_err();
     assert!(problems[0].to_string().contains("PodDisruptionBudget default/web: it is there more than once"));
 }
+
+#[test]
+fn a_budget_lets_unready_pods_go_if_its_policy_or_its_counts_allow_that() {
+    let lets_go = |policy: Value, healthy: i64, desired: i64| {
+        let spec = json!({"selector": {}, "unhealthyPodEvictionPolicy": policy});
+        let status = json!({"observedGeneration": 2, "currentHealthy": healthy, "desiredHealthy": desired,
+            "disruptionsAllowed": 0, "expectedPods": 3});
+        budget(&object(&spec, &status)).expect("a budget").unhealthy.may_be_evicted()
+    };
+    assert!(lets_go(json!("AlwaysAllow"), 0, 2));
+    assert!(!lets_go(json!("IfHealthyBudget"), 1, 2) && !lets_go(Value::Null, 1, 2));
+    assert!(lets_go(json!("IfHealthyBudget"), 2, 2) && lets_go(Value::Null, 2, 2));
+    assert!(!lets_go(Value::Null, 0, 0), "the disruption controller has not counted");
+}

@@ -186,7 +186,7 @@ fn pods_that_are_bound_to_nodes_that_the_files_lack_are_named() {
     let note = "Deployment default/web: 2 of its pods are bound to node `ghost`, which is not in the files, so nothing is planned for them";
     assert_eq!((manifest.bound_elsewhere, manifest.on_unknown_nodes.len()), (vec![note.to_owned()], 1));
     let manifest = read(&[stored(bound("p"), None), stored(bound("q"), None)]);
-    let note = "2 pods run on nodes that are not in the files";
+    let note = "2 pods run on nodes that are not in the files: default/p on `ghost`, default/q on `ghost`";
     assert_eq!((manifest.bound_elsewhere, manifest.on_unknown_nodes.len()), (vec![note.to_owned()], 0));
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "ghost"}, "status": {"allocatable": {"cpu": "2"}}});
     let manifest = read(&[bound("p"), node]);

@@ -38,5 +38,6 @@ mod same_objects;
 mod scheduler;
 mod spread_refusals;
 mod stored_kit;
+mod stored_own;
 mod volumes;
 mod workloads;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use poolwright_catalog::ResourceName;
-use poolwright_core::{Operator, PodPhase, PodRole, RequestPart, TolerationMatch};
+use poolwright_core::{Operator, PodHealth, PodPhase, PodRole, RequestPart, TolerationMatch};
 use poolwright_intake::{daemonset, node, pod};
 use poolwright_terms::TaintEffect;
 use serde_json::{Value, json};
@@ -217,6 +217,21 @@ fn the_phase_of_a_pod_comes_from_its_spec_and_status() {
     };
     assert_eq!(since.to_string(), "2026-01-01T00:00:00Z");
     assert!(message.contains("Insufficient nvidia.com/gpu"));
+}
+
+#[test]
+fn the_health_of_a_pod_comes_from_its_phase_and_its_condition_ready() {
+    let health = |status: Value| {
+        let object = json!({"metadata": {"name": "a"}, "spec": {"containers": []}, "status": status});
+        pod(&object_of(object)).unwrap().health
+    };
+    let ready = |phase: &str, ready: &str| json!({"phase": phase, "conditions": [{"type": "Ready", "status": ready}]});
+    assert_eq!(health(ready("Pending", "False")), PodHealth::Pending);
+    assert_eq!(health(ready("Running", "True")), PodHealth::Ready);
+    assert_eq!(health(ready("Running", "False")), PodHealth::NotReady);
+    assert_eq!(health(ready("Unknown", "Unknown")), PodHealth::NotReady);
+    assert_eq!(health(json!({"phase": "Running"})), PodHealth::NotReady);
+    assert_eq!(health(json!({})), PodHealth::Ready, "nothing is known of a pod that was never stored");
 }
 
 #[test]

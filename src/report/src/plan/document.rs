@@ -132,12 +132,15 @@ pub struct RelaxedPreference {
 pub struct CommitmentUse {
     /// Its name.
     pub name: String,
-    /// The whole commitment per hour.
+    /// The amount per hour that nodes to buy may use.
     #[serde(serialize_with = "usd")]
     pub usd_per_hour: UsdPerHour,
     /// The part that the plan uses.
     #[serde(serialize_with = "usd")]
     pub used_usd_per_hour: UsdPerHour,
+    /// The part of the whole commitment that existing nodes use; absent if they use none.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_usd")]
+    pub existing_usd_per_hour: Option<UsdPerHour>,
 }
 
 /// The explanation of one pod.
@@ -304,6 +307,9 @@ pub struct RuleCost {
     /// Whether the rule may cost more than that, because a better plan without it may exist. Absent if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
+    /// Whether the rule may cost less than that, because a better plan with it may exist. Absent if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub at_most: bool,
     /// The expected loss of a plan without the rule, as far as the cost of the rule counts it.
     #[serde(skip)]
     pub risk_without: UsdPerHour,

@@ -145,9 +145,11 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
         notes.extend(findings.buffer_unmet.as_ref().map(|message| format!("pool {name}: {message}")));
         // Pods that a limit leaves out name it. Missing replicas, and units of a buffer, are not listed.
         let is_static = context.snapshot.pools.get(name).is_some_and(|pool| pool.replicas.is_some());
-        let left = (findings.buffer_unmet.is_none() && findings.units_left > 0).then(|| {
-            let units = if findings.units_left == 1 { "unit" } else { "units" };
-            format!("the plan leaves {} {units} of its buffer without room", findings.units_left)
+        let untold = findings.units_left.saturating_sub(findings.units_unmet);
+        let left = (untold > 0).then(|| {
+            let units = if untold == 1 { "unit" } else { "units" };
+            let more = if findings.units_unmet > 0 { "more " } else { "" };
+            format!("the plan leaves {untold} {more}{units} of its buffer without room")
         });
         let limit = findings.limit_reached.clone().filter(|_| is_static || findings.units_left > 0);
         let both: Vec<String> = limit.into_iter().chain(left).collect();
@@ -207,6 +209,7 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
                 rule: of.rule,
                 usd_per_hour: of.cost,
                 at_least: of.at_least,
+                at_most: of.at_most,
                 risk_without: of.risk,
             })
             .collect(),
@@ -218,6 +221,7 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
                 name: of.name.clone(),
                 usd_per_hour: of.left,
                 used_usd_per_hour: of.used,
+                existing_usd_per_hour: None,
             })
             .collect(),
         explanation: None,

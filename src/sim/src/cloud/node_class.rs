@@ -22,6 +22,7 @@ pub const SIM_NODE_CLASS: NodeClass = NodeClass {
     read: |object| strict::read::<SimNodeClass>(object).map(|_| NodeClassFacts::default()),
     sells: sells_all,
     leaves_out: leaves_out_nothing,
+    adds: &[],
 };
 
 /// Returns the kinds of these node classes.

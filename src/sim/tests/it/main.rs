@@ -6,6 +6,7 @@ mod budgets;
 mod chosen_units;
 mod cloud;
 mod daemonsets;
+mod evictions;
 mod interruptions;
 mod kit;
 mod namespaces;

@@ -183,6 +183,8 @@ fn of_node_class(
     most: u64,
 ) -> Option<String> {
     let pool = inputs.supply.pools[at].pool;
+    // A setting of the class itself was told before.
+    let other = inputs.supply.catalogue(at).addable_elsewhere(resource.as_str());
     if resource.as_str() == ResourceName::EPHEMERAL_STORAGE {
         let most = format::quantity(resource, most);
         return Some(if pool.is_implicit {
@@ -191,15 +193,21 @@ fn of_node_class(
             )
         } else {
             format!(
-                "nodes of {class} have at most {most}; set larger disks there, or, if its kind has no disks, give types more in the column `{EPHEMERAL_STORAGE_COLUMN}` of a file of --catalogue; or ask for less",
-                class = pool.node_class
+                "nodes of {class} have at most {most}; {other}give types more in the column `{EPHEMERAL_STORAGE_COLUMN}` of a file of --catalogue, or ask for less",
+                class = pool.node_class,
+                other = other.map_or_else(String::new, |other| format!("use {other}, ")),
             )
         });
     }
     // A node class adds what its cloud defines, such as network adapters. Nothing adds other devices to the types of a catalogue.
     (most == 0 && domains::is_foreign(resource.as_str())).then(|| {
         let class = if pool.is_implicit { "a node class".to_owned() } else { pool.node_class.to_string() };
-        format!("no instance type in the catalogue has it, so a node can be bought for it only if {class} has a setting that adds it")
+        match other {
+            Some(other) => format!("no instance type in the catalogue has it; use {other}, which adds it to nodes of the types that support it"),
+            None => format!(
+                "no instance type in the catalogue has it and no setting of {class} adds it, so no node can be bought for it; correct its name, or add a node that has it yourself"
+            ),
+        }
     })
 }
 

@@ -43,6 +43,7 @@ fn a_move_waits_for_a_disruption_budget_and_is_called_off_when_that_lasts() {
         expected: 1,
         allowed: Some(0),
         failure: None,
+        unhealthy: UnhealthyPods::default(),
     };
     ready.budgets.insert(object_key("web"), budget.into());
     let after = |seconds: i64| {

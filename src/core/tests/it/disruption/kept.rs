@@ -177,6 +177,7 @@ fn budgets_that_keep_a_node_are_named() {
         expected: 1,
         allowed: Some(0),
         failure: None,
+        unhealthy: UnhealthyPods::default(),
     };
     shut.budgets.insert(object_key("web"), pdb.into());
     assert_eq!(kept(&shut), "PodDisruptionBudget default/web allows no eviction of pod default/a now");
@@ -185,11 +186,11 @@ fn budgets_that_keep_a_node_are_named() {
     let none = DisruptionBudget { window, ..budget(CountOrPercent::Count(0)) };
     assert_eq!(
         kept(&with_disruption(|rules| rules.budgets = vec![none])),
-        "spec.disruption.budgets[0] of pool `gpu` allows 0 of 1 nodes at a time for 8h from each time of `* * * * * (UTC)` on, and 0 are disrupted now"
+        "spec.disruption.budgets[0] of pool `gpu` allows 0 of 1 node at a time for 8h from each time of `* * * * * (UTC)` on, and 0 are disrupted now"
     );
     let mut over_all = base();
     over_all.disruption_budgets = vec![budget(CountOrPercent::Count(0))].into();
-    assert!(kept(&over_all).starts_with("budget 1 over all pools (--disruption-budget) allows 0 of 1 nodes"));
+    assert!(kept(&over_all).starts_with("budget 1 over all pools (--disruption-budget) allows 0 of 1 node"));
     assert!(told(&over_all)[1].starts_with(SAVING), "{:?}", told(&over_all));
 }
 

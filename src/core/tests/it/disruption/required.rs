@@ -73,6 +73,6 @@ fn a_node_that_must_go_and_cannot_yet_says_what_keeps_it() {
     });
     assert_eq!(
         said.unwrap(),
-        "it has drifted and is not replaced yet: spec.disruption.budgets[0] of pool `gpu` allows 0 of 1 nodes at a time, and 0 are disrupted now"
+        "it has drifted and is not replaced yet: spec.disruption.budgets[0] of pool `gpu` allows 0 of 1 node at a time, and 0 are disrupted now"
     );
 }

@@ -283,6 +283,7 @@ fn no_more_pods_give_way_than_their_budget_allows() {
             expected: 4,
             allowed: Some(allowed),
             failure: None,
+            unhealthy: UnhealthyPods::default(),
         };
         let mut snapshot = full(|pod| pod);
         snapshot.budgets.insert(object_key("web"), budget.into());

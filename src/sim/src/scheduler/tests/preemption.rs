@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use poolwright_core::{
     BudgetLimit, BudgetSelector, CountOrPercent, HostPort, ObjectKey, PodDisruptionBudget, PodKey, Snapshot,
-    Uid,
+    Uid, UnhealthyPods,
 };
 
 use super::super::kit::{PodBuilder, cluster, is, node, pod, room, term, tried};
@@ -90,6 +90,7 @@ fn budget(available: u64) -> Snapshot {
         expected: 0,
         allowed: None,
         failure: None,
+        unhealthy: UnhealthyPods::default(),
     };
     Snapshot { budgets: [(budget.key.clone(), Arc::new(budget))].into(), ..Snapshot::default() }
 }

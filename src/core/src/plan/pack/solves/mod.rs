@@ -7,6 +7,7 @@ pub(crate) mod columns;
 pub(crate) mod even;
 pub(crate) mod existing;
 pub(crate) mod flexible;
+pub(crate) mod floor;
 pub(crate) mod gang_loss;
 pub(crate) mod inputs;
 pub(crate) mod naive;
@@ -32,6 +33,7 @@ use crate::model::plan::{CommitmentUse, PlannedGpu, Solve};
 use crate::plan::pack::room_lives::RoomLife;
 use crate::plan::pack::solves::candidates::{Fits, NodeCandidate, candidates};
 use crate::plan::pack::solves::columns::{Columns, Source, Sources};
+use crate::plan::pack::solves::floor::TooEarly;
 use crate::plan::pack::solves::tiers::Tiers;
 use crate::plan::place::topology::Assigned;
 use crate::plan::spot_rule::SpotRule;
@@ -439,11 +441,17 @@ impl Run<'_, '_, '_, '_> {
             });
         }
         let Some(solution) = self.checked(&problem, solved) else { return false };
-        let lacking = self.lacking_on_demand(candidates, &columns, &solution);
+        let mut lacking = self.lacking_on_demand(candidates, &columns, &solution);
+        if !lacking.is_empty() {
+            // Without these pools' spot nodes, pods may get those of another pool that must wait.
+            lacking.extend(self.waiting_for_on_demand(candidates, &columns));
+        }
+        let (columns, lacking) = (&columns, &lacking);
+        let call = TooEarly { candidates, columns, problem: &problem, solution: &solution, lacking };
         let instead = if lacking.is_empty() {
             None
         } else {
-            match self.on_demand_first(candidates, &columns, &problem, &lacking, stop) {
+            match self.on_demand_first(call, stop) {
                 Some(instead) => Some(instead),
                 None => return false,
             }
@@ -452,10 +460,10 @@ impl Run<'_, '_, '_, '_> {
         // A plan that keeps the floor costs no less than one with too many spot nodes, unless it leaves more pods out.
         let left = Self::left_out(&solution);
         let first = instead.as_ref().filter(|_| bound && left == 0);
-        let with_floor = first
-            .and_then(|first| self.bound_with_floor(candidates, &columns, &problem, (&lacking, first), stop));
-        self.apply(candidates, (&classes, &there), &columns, done);
-        self.note_spot_rules((candidates, &columns), &classes, (&spot, &lacking), done);
+        let with_floor = first.and_then(|first| self.bound_with_floor(call, first, stop));
+        self.apply(candidates, (&classes, &there), columns, done);
+        let closed = instead.as_ref().map_or(lacking, |first| &first.closed);
+        self.note_spot_rules((candidates, columns), &classes, (&spot, closed), done);
         if priced {
             self.outcome.objective += done.objective();
             let over_time =

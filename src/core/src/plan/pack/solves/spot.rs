@@ -1,22 +1,23 @@
 //! The rules of pools on spot nodes ([`SpotRules`](crate::model::SpotRules)), in the solver's form.
 //!
 //! The solver keeps the shares, running nodes included. It does not know that spot nodes may have to wait: for a number of on-demand
-//! nodes, or because too few of the running nodes are on demand. So a solution that has spot nodes too early is not carried out. The
-//! first on-demand nodes of a plan without these spot nodes come first, and the rest is solved after them. Such a plan may prefer one
-//! large node for all pods, so the cheapest on-demand nodes are tried, too. The bound of such a plan follows from two cases: it has no
-//! spot node, or it has at least the on-demand nodes that the pool lacks. If pods are left out, the bound is that of a problem without
-//! these floors, for the pods that have a place.
+//! nodes, or because too few of the running nodes are on demand. So a solution that has spot nodes too early is not carried out, but the
+//! cheapest of these plans: one without these spot nodes; one whose first on-demand nodes come first, with the rest solved after them;
+//! one in which the cheapest on-demand nodes come first; and those for choices of the pods on the first on-demand nodes
+//! ([`floor`](super::floor)). The bound follows from two cases: a plan has no spot node, or it has at least the on-demand nodes that the
+//! pool lacks. If pods are left out, the bound is that of a problem without these floors, for the pods that have a place.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use poolwright_catalog::{OfferingId, UsdPerHour};
 use poolwright_solver::problem::NodeShare;
 use poolwright_solver::solution::NewNodes;
-use poolwright_solver::{Problem, Proof, Solution, StopSignal, UnplacedReason, check, solve};
+use poolwright_solver::{Options, Problem, Proof, Solution, StopSignal, UnplacedReason, check, solve};
 
 use crate::model::CountOrPercent;
 use crate::plan::pack::solves::candidates::NodeCandidate;
 use crate::plan::pack::solves::columns::{Column, Columns, Source};
+use crate::plan::pack::solves::floor::{Bought, Choices, MOST_CHOICES, TooEarly};
 use crate::plan::pack::solves::{Floored, Run};
 use crate::plan::spot_rule::SpotRule;
 use crate::supply::spot_mix::{SpotMix, is_spot};
@@ -28,16 +29,58 @@ pub(crate) struct SpotShares {
     pub rules: Vec<SpotRule>,
 }
 
-/// The on-demand nodes that come first.
+/// What is carried out instead of a solution that has spot nodes too early.
 pub(crate) struct OnDemandFirst {
-    /// The solution for the pods on them.
+    /// The solution for all pods, or for those on the nodes that come first.
     pub solution: Solution,
+    /// The pools that get no spot node in the solution, with the on-demand nodes that each lacks.
+    pub closed: BTreeMap<usize, u64>,
+    /// The objective of the whole plan.
+    cost: UsdPerHour,
     /// A bound for all plans without spot nodes of these pools, and its proof, if such a plan places all pods.
     without_spot: Option<(UsdPerHour, Proof)>,
+    /// A bound for all plans with spot nodes of the only pool that lacks on-demand nodes, and its proof, if all choices were solved.
+    with_spot: Option<(UsdPerHour, Proof)>,
 }
 
-/// The pool of each column that buys nodes, and whether these are spot nodes.
-type Bought = [Option<(usize, bool)>];
+/// A plan that has no spot node too early.
+struct Tried {
+    /// The whole plan, or the part of it that comes first.
+    solution: Solution,
+    /// The pools that get no spot node in the solution, with the on-demand nodes that each lacks.
+    closed: BTreeMap<usize, u64>,
+    /// The pods that the whole plan leaves out, by class.
+    left: Vec<u32>,
+    /// The objective of the whole plan.
+    cost: UsdPerHour,
+}
+
+impl Tried {
+    /// Takes a whole plan.
+    fn whole(problem: &Problem, solution: Solution, closed: &BTreeMap<usize, u64>) -> Self {
+        let (left, cost) = (left_by_class(problem, &solution), solution.objective());
+        Self { solution, closed: closed.clone(), left, cost }
+    }
+
+    /// Becomes the other plan if that leaves out no more pods of any class, and fewer or at a lower cost. Returns whether it does.
+    fn improve(&mut self, other: Self) -> bool {
+        let leaves_no_more = other.left.iter().zip(&self.left).all(|(left, before)| left <= before);
+        let is_better = leaves_no_more && (other.left != self.left || other.cost < self.cost);
+        if is_better {
+            *self = other;
+        }
+        is_better
+    }
+}
+
+/// Returns the number of pods that a solution leaves out, by class.
+fn left_by_class(problem: &Problem, solution: &Solution) -> Vec<u32> {
+    let mut left = vec![0; problem.classes.len()];
+    for unplaced in &solution.unplaced {
+        left[unplaced.class as usize] += unplaced.count;
+    }
+    left
+}
 
 /// Closes the spot nodes of pools that lack on-demand nodes.
 fn close_spot(problem: &mut Problem, bought: &Bought, lacking: &BTreeMap<usize, u64>) {
@@ -213,17 +256,36 @@ impl Run<'_, '_, '_, '_> {
         lacking
     }
 
-    /// Returns a solution for a part of the pods: those on the cheapest of the on-demand nodes that the pools lack, in a plan without
-    /// spot nodes of these pools. It is the whole plan if that has no such node. If the cheapest on-demand nodes of all and spot nodes
-    /// for the rest cost less, it is the solution for the pods on those nodes. `None` if a solution failed verification.
-    pub(crate) fn on_demand_first(
-        &mut self,
+    /// Returns the pools that may have no further spot node before they get on-demand nodes, with the number that each lacks now.
+    pub(crate) fn waiting_for_on_demand(
+        &self,
         candidates: &[NodeCandidate],
         columns: &Columns,
-        problem: &Problem,
-        lacking: &BTreeMap<usize, u64>,
+    ) -> BTreeMap<usize, u64> {
+        let sold = columns.all.iter().filter_map(|column| self.bought(candidates, *column));
+        let on_spot: BTreeSet<usize> = sold.filter(|(_, id)| is_spot(id)).map(|(pool, _)| pool).collect();
+        let waiting = |(&pool, staying): (&usize, &SpotMix)| {
+            let floor = self.inputs.supply.pools[pool].pool.spot.on_demand_floor?;
+            let now = self.with_bought(pool, staying);
+            let lacks = now.lacks(floor);
+            let waits = match floor {
+                CountOrPercent::Count(_) => lacks > 0,
+                // A share in the solver's problem keeps a floor that is kept now.
+                CountOrPercent::Percent(_) => now.shortfall(floor) > 0,
+            };
+            (waits && on_spot.contains(&pool)).then_some((pool, lacks))
+        };
+        self.inputs.spot_mixes.iter().filter_map(waiting).collect()
+    }
+
+    /// Returns the cheapest plan found that has no spot node too early: the whole plan, or the part of it that comes first. `None` if a
+    /// solution failed verification.
+    pub(crate) fn on_demand_first(
+        &mut self,
+        call: TooEarly<'_>,
         stop: &mut dyn StopSignal,
     ) -> Option<OnDemandFirst> {
+        let TooEarly { candidates, columns, problem, lacking, .. } = call;
         let of_pool =
             |column: &Column| self.bought(candidates, *column).map(|(pool, id)| (pool, is_spot(id)));
         let bought: Vec<Option<(usize, bool)>> = columns.all.iter().map(of_pool).collect();
@@ -244,34 +306,112 @@ impl Run<'_, '_, '_, '_> {
                 pods[*class as usize] += each * nodes;
             }
         }
-        let first = if pods.iter().all(|count| *count == 0) {
-            whole
-        } else {
+        let mut best = Tried::whole(problem, whole, lacking);
+        if pods.iter().any(|count| *count > 0) {
             for (class, count) in without.classes.iter_mut().zip(pods) {
                 class.count = count;
                 // In the plan, other pods may be in that room.
                 class.existing.clear();
             }
             let solved = solve(&without, &self.inputs.options.solver, stop);
-            self.checked(&without, solved)?
-        };
-        let cheapest = self.on_cheapest(problem, &bought, lacking, stop);
-        let better = cheapest.filter(|cheapest| {
-            let mut with_rest = |part: &Solution| self.with_rest((problem, part), &bought, lacking, stop);
-            let (Some((left, cost)), Some((left_before, cost_before))) =
-                (with_rest(cheapest), with_rest(&first))
-            else {
-                return false;
-            };
-            let leaves_no_more = left.iter().zip(&left_before).all(|(left, before)| left <= before);
-            leaves_no_more && (left != left_before || cost < cost_before)
-        });
-        Some(OnDemandFirst { solution: better.unwrap_or(first), without_spot })
+            let first = self.checked(&without, solved)?;
+            if let Some(first) = self.part(call, first, &bought, stop) {
+                best.improve(first);
+            }
+        }
+        let mut sets: Vec<BTreeMap<usize, u64>> =
+            lacking.iter().map(|(pool, lacks)| BTreeMap::from([(*pool, *lacks)])).collect();
+        if lacking.len() > 1 {
+            sets.push(lacking.clone());
+        }
+        let mut with_spot = None;
+        for set in &sets {
+            let cheapest = self.on_cheapest(problem, &bought, set, stop);
+            if let Some(part) = cheapest.and_then(|part| self.part(call, part, &bought, stop)) {
+                best.improve(part);
+            }
+            with_spot = self.on_marked(call, &bought, set, &mut best, stop);
+        }
+        let with_spot = with_spot.filter(|_| sets.len() == 1);
+        let Tried { solution, closed, cost, .. } = best;
+        Some(OnDemandFirst { solution, closed, cost, without_spot, with_spot })
+    }
+
+    /// Returns the plan whose first part is a solution; `None` if there is none.
+    fn part(
+        &self,
+        call: TooEarly<'_>,
+        solution: Solution,
+        bought: &Bought,
+        stop: &mut dyn StopSignal,
+    ) -> Option<Tried> {
+        let mut rest = rest(call.problem, &solution);
+        close_spot(&mut rest, bought, &lacking_after(bought, call.lacking, &solution));
+        let solved = self.tried(&rest, self.inputs.options.solver.work, stop)?;
+        let (left, cost) = (left_by_class(&rest, &solved), solution.objective() + solved.objective());
+        Some(Tried { solution, closed: call.lacking.clone(), left, cost })
+    }
+
+    /// Improves a plan by choices of the pods that get the on-demand nodes of the pools in `set`. The other pools that lack such nodes
+    /// get no spot node. Returns a bound for all plans with spot nodes of the pools, and its proof, if all choices were solved.
+    fn on_marked(
+        &self,
+        call: TooEarly<'_>,
+        bought: &Bought,
+        set: &BTreeMap<usize, u64>,
+        best: &mut Tried,
+        stop: &mut dyn StopSignal,
+    ) -> Option<(UsdPerHour, Proof)> {
+        let mut others = call.lacking.clone();
+        others.retain(|pool, _| !set.contains_key(pool));
+        let mut problem = call.problem.clone();
+        close_spot(&mut problem, bought, &others);
+        let choices = Choices::new(&problem, bought, set, call.solution.prices.as_ref())?;
+        let all = choices.all();
+        let is_all = all.is_some();
+        let mut open = VecDeque::from(all.unwrap_or_else(|| vec![choices.cheapest()]));
+        // All choices together may take as much work as one search.
+        let tries = if is_all { open.len() } else { MOST_CHOICES };
+        let work = self.inputs.options.solver.work / (tries as u64).max(1);
+        let (mut seen, mut bounds) = (BTreeSet::new(), Vec::new());
+        while let Some(choice) = open.pop_front() {
+            if seen.len() == MOST_CHOICES || stop.should_stop() {
+                return None;
+            }
+            if !seen.insert(choice.clone()) {
+                continue;
+            }
+            let Some(marked) = choices.marked(&choice) else { continue };
+            let Some(solved) = self.tried(&marked, work, stop) else { continue };
+            if solved.unplaced.is_empty() {
+                bounds.push((solved.bound, solved.proof));
+            }
+            let other = choices.unmarked(&choice, &solved).and_then(|whole| {
+                let is_early = !self.lacking_on_demand(call.candidates, call.columns, &whole).is_empty();
+                if !is_early && check(call.problem, &whole).is_ok() {
+                    return Some(Tried::whole(call.problem, whole, &others));
+                }
+                // More spot nodes may need more on-demand nodes, so only those with marked pods come first.
+                let first = self.tried(&choices.first(&marked, &solved), work, stop)?;
+                let mut first = choices.unmarked(&choice, &first)?;
+                // The pods that it leaves out are those of the next round.
+                first.unplaced.clear();
+                self.part(call, first, bought, stop)
+            });
+            let is_better = other.is_some_and(|other| best.improve(other));
+            if !is_all && (is_better || seen.len() == 1) {
+                open = choices.neighbours(&choice).into();
+            }
+        }
+        // A marked pod fits no spot type, which `minValues` would count, so then the problems say nothing about all plans.
+        let is_proven = is_all && bounds.len() == seen.len() && problem.flexibility.is_empty();
+        let least = bounds.iter().map(|(bound, _)| *bound).min().filter(|_| is_proven)?;
+        Some((least, bounds.iter().map(|(_, proof)| *proof).max()?))
     }
 
     /// Returns a solution that passes the checker, for a comparison; `None` if there is none.
-    fn tried(&self, problem: &Problem, stop: &mut dyn StopSignal) -> Option<Solution> {
-        let solved = solve(problem, &self.inputs.options.solver, stop).ok()?;
+    fn tried(&self, problem: &Problem, work: u64, stop: &mut dyn StopSignal) -> Option<Solution> {
+        let solved = solve(problem, &Options { work, ..self.inputs.options.solver }, stop).ok()?;
         check(problem, &solved).is_ok().then_some(solved)
     }
 
@@ -307,7 +447,7 @@ impl Run<'_, '_, '_, '_> {
             part.candidates[at as usize].max_nodes = Some(nodes);
             *left -= u64::from(nodes);
         }
-        let mut solution = self.tried(&part, stop)?;
+        let mut solution = self.tried(&part, self.inputs.options.solver.work, stop)?;
         let is_enough =
             !solution.new_nodes.is_empty() && lacking_after(bought, lacking, &solution).is_empty();
         // The pods that it leaves out are those of the next round.
@@ -315,35 +455,16 @@ impl Run<'_, '_, '_, '_> {
         is_enough.then_some(solution)
     }
 
-    /// Returns the pods that are left out, by class, and the cost, if the rest is solved after a part.
-    fn with_rest(
-        &self,
-        (problem, part): (&Problem, &Solution),
-        bought: &Bought,
-        lacking: &BTreeMap<usize, u64>,
-        stop: &mut dyn StopSignal,
-    ) -> Option<(Vec<u32>, UsdPerHour)> {
-        let mut rest = rest(problem, part);
-        close_spot(&mut rest, bought, &lacking_after(bought, lacking, part));
-        let solved = self.tried(&rest, stop)?;
-        let mut left = vec![0; rest.classes.len()];
-        for unplaced in &solved.unplaced {
-            left[unplaced.class as usize] += unplaced.count;
-        }
-        Some((left, part.objective() + solved.objective()))
-    }
-
     /// Returns a bound for all plans that keep the floor of the only pool in `lacking`, and its proof; `None` if it cannot be told.
     ///
     /// A plan without spot nodes of the pool costs at least the bound in `first`. Any other plan has the on-demand nodes that the pool
-    /// lacks. If each on-demand node were cheaper by some amount, it would cost less by that amount for each of them, at least. So the
-    /// bound for these lower prices, plus the amounts, holds for it.
+    /// lacks. If all choices of the pods on them were solved, the least of their bounds holds for it. Else: if each on-demand node were
+    /// cheaper by some amount, it would cost less by that amount for each of them, at least. So the bound for these lower prices, plus
+    /// the amounts, holds for it.
     pub(crate) fn bound_with_floor(
         &self,
-        candidates: &[NodeCandidate],
-        columns: &Columns,
-        problem: &Problem,
-        (lacking, first): (&BTreeMap<usize, u64>, &OnDemandFirst),
+        TooEarly { candidates, columns, problem, lacking, .. }: TooEarly<'_>,
+        first: &OnDemandFirst,
         stop: &mut dyn StopSignal,
     ) -> Option<(UsdPerHour, Proof)> {
         let without_spot = first.without_spot?;
@@ -351,6 +472,11 @@ impl Run<'_, '_, '_, '_> {
         // No plan has so many nodes.
         if lacks == u64::MAX {
             return Some(without_spot);
+        }
+        if let Some(with_spot) = first.with_spot {
+            let least = with_spot.0.min(without_spot.0);
+            let is_reached = least >= first.cost;
+            return Some((least, if is_reached { Proof::Exact } else { with_spot.1.max(without_spot.1) }));
         }
         // A commitment would pay less of a lower price.
         if !problem.commitments.is_empty() || stop.should_stop() {
@@ -371,7 +497,9 @@ impl Run<'_, '_, '_, '_> {
                 candidate.price = candidate.price.saturating_sub(amount);
             }
         }
-        let solved = self.tried(&cheaper, stop).filter(|solved| solved.unplaced.is_empty())?;
+        let solved = self
+            .tried(&cheaper, self.inputs.options.solver.work, stop)
+            .filter(|solved| solved.unplaced.is_empty())?;
         let with_spot = solved.bound + amount.times(lacks);
         Some((with_spot.min(without_spot.0), solved.proof.max(without_spot.1)))
     }
@@ -387,7 +515,9 @@ impl Run<'_, '_, '_, '_> {
                 let waits = u32::try_from(self.queues[*class].len()).unwrap_or(u32::MAX);
                 of.count = of.count.saturating_sub(waits);
             }
-            let solved = self.tried(&problem, stop).filter(|solved| solved.unplaced.is_empty());
+            let solved = self
+                .tried(&problem, self.inputs.options.solver.work, stop)
+                .filter(|solved| solved.unplaced.is_empty());
             solved.map_or((UsdPerHour::ZERO, Proof::Truncated), |solved| (solved.bound, solved.proof))
         };
         self.outcome.bound += least;

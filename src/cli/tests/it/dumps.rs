@@ -1,0 +1,162 @@
+//! Tests of plans for what `kubectl get -o yaml` prints, complete or not.
+
+use serde_json::{Value, json};
+
+use crate::support::{notes, plan, poolwright};
+
+const OURS: &str = "poolwright.dev/v1alpha1";
+
+/// Marks an object as one that an API server printed.
+fn stored(mut object: Value) -> Value {
+    let name = object["metadata"]["name"].as_str().expect("a name").to_owned();
+    object["metadata"]["uid"] = json!(format!("u-{}-{name}", object["kind"].as_str().expect("a kind")));
+    object["metadata"]["resourceVersion"] = json!("7");
+    object
+}
+
+fn class() -> Value {
+    json!({"apiVersion": OURS, "kind": "KwokNodeClass", "metadata": {"name": "aws"}, "spec": {"provider": "aws"}})
+}
+
+fn pool() -> Value {
+    let requirements = json!([{"key": "poolwright.dev/gpu-model", "operator": "In", "values": ["l4"]},
+        {"key": "poolwright.dev/capacity-type", "operator": "In", "values": ["on-demand"]}]);
+    let reference = json!({"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "aws"});
+    let template = json!({"spec": {"nodeClassRef": reference, "requirements": requirements}});
+    stored(
+        json!({"apiVersion": OURS, "kind": "NodePool", "metadata": {"name": "gpu"}, "spec": {"template": template}}),
+    )
+}
+
+/// A claim for a node with four GPUs, which is open.
+fn claim() -> Value {
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "X", "message": "ok", "lastTransitionTime": "2026-03-01T12:00:00Z"});
+    let allocatable = json!({"cpu": "47", "memory": "180Gi", "pods": "58", "nvidia.com/gpu": "4"});
+    let offering = json!({"instanceType": "g6.12xlarge", "zone": "us-east-1a", "capacityType": "on-demand",
+        "usdPerHour": "4.6016", "allocatable": allocatable});
+    let reference = json!({"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "aws"});
+    stored(json!({"apiVersion": OURS, "kind": "NodeClaim",
+        "metadata": {"name": "gpu-a", "labels": {"poolwright.dev/nodepool": "gpu"}, "creationTimestamp": "2026-03-01T11:00:00Z"},
+        "spec": {"nodeClassRef": reference, "offerings": [offering], "pods": []},
+        "status": {"nodeName": "gpu-a", "providerID": "kwok://gpu-a",
+            "conditions": [condition("Launched"), condition("Registered"), condition("Initialized")]}}))
+}
+
+fn node() -> Value {
+    let allocatable = json!({"cpu": "47", "memory": "180Gi", "pods": "58", "nvidia.com/gpu": "4"});
+    stored(
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "gpu-a"}, "spec": {"providerID": "kwok://gpu-a"},
+        "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]}}),
+    )
+}
+
+/// A pod with a GPU, on a node if one is named.
+fn pod(name: &str, node: Option<&str>) -> Value {
+    let resources = json!({"requests": {"cpu": "2", "memory": "4Gi"}, "limits": {"nvidia.com/gpu": "1"}});
+    let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "ml"},
+        "spec": {"containers": [{"name": "c", "image": "x", "resources": resources}]}, "status": {"phase": "Pending"}});
+    if let Some(node) = node {
+        pod["spec"]["nodeName"] = json!(node);
+        pod["status"]["phase"] = json!("Running");
+    }
+    stored(pod)
+}
+
+fn list(objects: &[Value]) -> String {
+    json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()
+}
+
+fn planned(objects: &[Value]) -> (Value, String) {
+    let plan = plan(&["-f", "-"], &list(objects));
+    let notes = notes(&plan);
+    (plan, notes)
+}
+
+#[test]
+fn a_claim_whose_node_the_files_lack_is_named_because_its_room_is_bought_again() {
+    let all = [class(), pool(), claim(), pod("runs", Some("gpu-a")), pod("waits", None)];
+    let (lacks, told) = planned(&all);
+    assert_eq!(lacks["nodes"].as_array().map(Vec::len), Some(1), "{lacks}");
+    assert!(told.contains("NodeClaim gpu-a: the files lack its node"), "{told}");
+    assert!(told.contains("1 pod runs on a node that is not in the files: ml/runs on `gpu-a`"), "{told}");
+    let explained = poolwright(&["explain", "claim", "gpu-a", "-f", "-"], &list(&all));
+    let explained =
+        String::from_utf8_lossy(&explained.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(explained.contains("Its node gpu-a does not exist here"), "{explained}");
+    assert!(!explained.contains("It is open to pods"), "{explained}");
+
+    let (whole, told) = planned(&[&all[..], &[node()]].concat());
+    assert_eq!(whole["nodes"].as_array().map(Vec::len), Some(0), "{whole}");
+    assert!(!told.contains("the files lack"), "{told}");
+}
+
+#[test]
+fn a_node_without_a_status_is_named_because_its_room_does_not_count() {
+    let mut bare = node();
+    bare.as_object_mut().expect("an object").remove("status");
+    let (plan, told) = planned(&[class(), pool(), bare, pod("waits", None)]);
+    assert_eq!(plan["nodes"].as_array().map(Vec::len), Some(1), "{plan}");
+    assert!(told.contains("Node gpu-a: its status has no allocatable resources"), "{told}");
+    let (_, told) = planned(&[class(), pool(), node(), pod("waits", None)]);
+    assert!(!told.contains("its status has no"), "{told}");
+}
+
+#[test]
+fn a_printed_pool_or_claim_with_a_new_field_counts_and_a_broken_one_is_left_out_with_what_follows() {
+    let (mut newer, mut broken) = (pool(), pool());
+    newer["spec"]["futureField"] = json!(1);
+    broken["spec"]["disruption"] = json!({"consolidationPolicy": "WhenMoon"});
+    let (plan, told) = planned(&[class(), newer, pod("waits", None)]);
+    assert_eq!(plan["nodes"].as_array().map(Vec::len), Some(1), "{plan}");
+    assert!(told.contains("NodePool gpu: spec.futureField: this version does not know the field"), "{told}");
+
+    let (plan, told) = planned(&[class(), broken, pod("waits", None)]);
+    assert_eq!(
+        (plan["nodes"].as_array().map(Vec::len), &plan["pods"]["unplaced"]),
+        (Some(0), &json!(1)),
+        "{plan}"
+    );
+    assert!(told.contains("the object is left out, so nothing is bought in this pool"), "{told}");
+
+    let mut claim = claim();
+    claim["status"]["interruption"] =
+        json!({"kind": "Spot", "noticed": "2026-03-01T12:00:00Z", "message": "x"});
+    let (_, told) = planned(&[class(), pool(), claim, pod("waits", None)]);
+    assert!(told.contains("NodeClaim gpu-a: status.interruption.kind"), "{told}");
+    assert!(told.contains("the object is left out, so the plan may buy its node again"), "{told}");
+}
+
+#[test]
+fn a_plan_that_buys_in_a_pool_which_the_controller_does_not_find_ready_says_so_first() {
+    let mut pool = pool();
+    pool["status"] = json!({"conditions": [{"type": "Ready", "status": "False", "reason": "NodeClassNotReady",
+        "message": "AccessDenied", "lastTransitionTime": "2026-03-01T12:00:00Z"}]});
+    let (_, told) = planned(&[class(), pool, pod("waits", None)]);
+    assert!(told.starts_with("NodePool gpu: the plan buys there, but the controller may not. "), "{told}");
+    assert!(told.contains("(NodeClassNotReady): AccessDenied"), "{told}");
+}
+
+#[test]
+fn a_commitment_that_existing_nodes_use_up_is_not_said_to_be_of_nothing() {
+    let file = std::env::temp_dir().join(format!("poolwright-dump-{}.yaml", std::process::id()));
+    let savings = "commitments: [{name: sp, usdPerHour: 1, discountPercent: 30, covers: {families: [g6]}}]\n";
+    std::fs::write(&file, savings).expect("a temporary file");
+    let mut large = pod("waits", None);
+    large["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = json!("8");
+    let args = ["plan", "-f", "-", "--commitments", file.to_str().expect("UTF-8")];
+    let output = poolwright(&args, &list(&[class(), pool(), claim(), node(), large]));
+    std::fs::remove_file(&file).expect("it is ours");
+    let told = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("used by these nodes; existing nodes use $1.00/h"), "{told}");
+}
+
+#[test]
+fn units_that_a_limit_leaves_without_room_are_counted_beside_those_that_fit_no_offering() {
+    let mut pool = pool();
+    pool["spec"]["limits"] = json!({"nvidia.com/gpu": 1});
+    pool["spec"]["buffer"] = json!([{"units": 2, "requests": {"nvidia.com/gpu": "1", "cpu": "1"}},
+        {"units": 1, "requests": {"nvidia.com/mig-1g.10gb": "1"}}]);
+    let (_, told) = planned(&[class(), pool]);
+    assert!(told.contains("no room is kept for 1 unit: "), "{told}");
+    assert!(told.contains("the plan leaves 1 more unit of its buffer without room"), "{told}");
+}
