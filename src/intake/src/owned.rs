@@ -30,6 +30,8 @@ pub(crate) struct Origin {
     pub prefix: String,
     /// Which of the object's gangs its pods belong to.
     pub gang: Option<usize>,
+    /// Whether its pods come when the others of their gang run, so that these do not wait for them.
+    pub comes_last: bool,
     /// A note for the case that pods of it are planned.
     pub note: Option<String>,
     /// Whether the numbers of its pods are the indexes of an indexed Job, which are in the names of the pods that exist, too.
@@ -51,6 +53,7 @@ impl Origin {
             fixed: false,
             prefix: String::new(),
             gang: None,
+            comes_last: false,
             note: None,
             indexed: false,
             later: None,

@@ -39,6 +39,8 @@ pub(crate) struct PodSet {
     maker: Maker,
     fixed: bool,
     gang: Option<usize>,
+    /// Whether they come when the others of their gang run.
+    comes_last: bool,
     extra: Vec<UnmodelledRule>,
     claims: Vec<PersistentVolumeClaim>,
 }
@@ -55,6 +57,7 @@ impl PodSet {
             maker: Maker::Itself,
             fixed: false,
             gang: None,
+            comes_last: false,
             extra: Vec::new(),
             claims: Vec::new(),
         }
@@ -69,6 +72,7 @@ impl PodSet {
 /// The sets of pods of an object.
 #[derive(Default)]
 pub(crate) struct Sets {
+    /// In the order in which they are created, which decides what a quota withholds.
     pub all: Vec<PodSet>,
     gangs: Vec<GangOf>,
     /// Why it has no pods now.
@@ -158,8 +162,8 @@ fn made(object: &Value, sets: Sets, making: Making<'_>) -> Expanded {
                 continue;
             }
         };
-        let (fixed, prefix, gang) = (set.fixed, set.name.clone(), set.gang);
-        let origin = Origin { fixed, prefix, gang, ..Origin::by(set.maker.clone()) };
+        let (fixed, prefix, gang, comes_last) = (set.fixed, set.name.clone(), set.gang, set.comes_last);
+        let origin = Origin { fixed, prefix, gang, comes_last, ..Origin::by(set.maker.clone()) };
         let source = Template {
             labels: set.labels.clone(),
             claims: &set.claims,

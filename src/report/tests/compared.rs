@@ -9,14 +9,15 @@ use poolwright_catalog::{
     Arch, Catalogue, Gpu, InstanceType, Interruptions, Offering, OfferingId, Price, PriceSource, Quote,
     ResourceList, ResourceName, UsdPerHour,
 };
-use poolwright_core::plan::{Commitment, Plan, PlanOptions, SpotRisk, plan};
+use poolwright_core::plan::{Baseline, Commitment, CostRule, Plan, PlanOptions, SpotRisk, plan};
 use poolwright_core::{
     Deadlines, Disruption, Ending, Operator, Pod, PodDuration, PodHealth, PodKey, PodPhase, PodRole,
     PodScopes, PodSpec, Pool, PoolLimits, PoolName, Requirement, ScaleToZero, Snapshot, SpotRules, Uid,
 };
 use poolwright_report::Times;
 use poolwright_report::plan::{
-    Against, CatalogueSummary, Document, DocumentContext, PodNames, Under, Verdict, WhyCheaper, document,
+    Against, CatalogueSummary, Document, DocumentContext, PodNames, RuleCost, Under, Verdict, WhyCheaper,
+    document,
 };
 use poolwright_solver::{NeverStop, Options};
 use poolwright_terms::{CapacityType, NodeClassRef};
@@ -256,6 +257,24 @@ proptest! {
     }
 
     #[test]
+    fn a_search_that_is_cut_short_gives_no_plan_that_is_dearer_than_a_simpler_way(case in any_case(), work in 1u64..200) {
+        let mut case = case;
+        // One pool without limits: every way keeps the same rules, and serves every pod that the plan serves.
+        case.pools.truncate(1);
+        (case.pools[0].3, case.pools[0].4) = (None, None);
+        let options = case.options();
+        let options = PlanOptions { solver: Options { work, ..options.solver }, ..options };
+        let plan = documented(&case.snapshot(), &options);
+        let counted = plan.cost_usd_per_hour + plan.risk_usd_per_hour.unwrap_or_default();
+        for other in [plan.baselines.one_pod_per_node, plan.baselines.first_fit] {
+            prop_assert_eq!(other.unplaced, 0);
+            // The solver rounds the loss of each pod to micro-dollars.
+            let rounded = UsdPerHour::from_micros(case.pods.len() as u64);
+            prop_assert!(counted <= other.cost + other.risk + rounded, "{:?} {:?}", other, plan);
+        }
+    }
+
+    #[test]
     fn a_way_with_the_same_rights_keeps_the_limits_and_pays_spot_prices(case in any_case()) {
         let mut case = case;
         // One pool that admits spot, without counted interruptions: every way buys only spot.
@@ -322,4 +341,62 @@ fn a_bound_is_said_to_hold_for_offerings_with_known_prices_if_others_might_cost_
     assert!(!plan.under().contains(&Under::KnownPrices));
     plan.unpriced_types = 3;
     assert!(plan.under().contains(&Under::KnownPrices));
+}
+
+/// Returns a plan that costs something, without rules.
+fn plain_plan() -> Document {
+    let mut snapshot = Snapshot::default();
+    snapshot.catalogues.insert(node_class(), Ok(Arc::new(catalogue(0))));
+    let pool = pool("own", &["small"], 0, PoolLimits::default());
+    snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
+    let pod = pod(0, resources(3, 12, 0, 1));
+    snapshot.pods.insert(pod.key.clone(), Arc::new(pod));
+    let plan = documented(&snapshot, &PlanOptions::default());
+    assert!(plan.cost_usd_per_hour > UsdPerHour::ZERO);
+    assert_eq!(plan.rules, []);
+    plan
+}
+
+fn rule_cost(rule: CostRule, usd_per_hour: Option<UsdPerHour>) -> RuleCost {
+    RuleCost { rule, usd_per_hour, at_least: false, at_most: false, risk_without: UsdPerHour::ZERO }
+}
+
+#[test]
+fn a_cheaper_way_names_the_rules_that_it_breaks_and_that_cost_something_the_dearest_first() {
+    use CostRule::{MinValues, SpotRules};
+    let mut plan = plain_plan();
+    let both = Baseline { breaks_spot_rules: true, breaks_min_values: true, ..Baseline::default() };
+    let spot_alone = Baseline { breaks_min_values: false, ..both };
+    let mut why = |other: &Baseline, spot: Option<UsdPerHour>, values: Option<UsdPerHour>| {
+        plan.rules = vec![rule_cost(SpotRules, spot), rule_cost(MinValues, values)];
+        match plan.against(other) {
+            Against::Cheaper(_, why) => why,
+            against => panic!("it is cheaper: {against:?}"),
+        }
+    };
+    let (nothing, some, more) = (Some(UsdPerHour::ZERO), Some(usd(10)), Some(usd(20)));
+    assert_eq!(why(&both, some, nothing), WhyCheaper::Breaks(vec![SpotRules]));
+    assert_eq!(why(&both, nothing, some), WhyCheaper::Breaks(vec![MinValues]));
+    assert_eq!(why(&both, some, more), WhyCheaper::Breaks(vec![MinValues, SpotRules]));
+    assert_eq!(why(&both, some, None), WhyCheaper::Breaks(vec![SpotRules, MinValues]), "unknown is not zero");
+    assert_eq!(why(&spot_alone, some, more), WhyCheaper::Breaks(vec![SpotRules]), "it keeps minValues");
+    assert_eq!(why(&Baseline::default(), some, more), WhyCheaper::Rule(SpotRules), "it keeps both");
+    assert_eq!(why(&both, nothing, nothing), WhyCheaper::Breaks(vec![SpotRules, MinValues]), "only together");
+}
+
+#[test]
+fn a_way_that_breaks_no_rule_that_costs_something_is_cheaper_because_the_search_ended() {
+    let mut plan = plain_plan();
+    assert!(plan.is_bounded());
+    (plan.lower_bound_usd_per_hour, plan.gap) = (Some(UsdPerHour::ZERO), 1.0);
+    assert!(!plan.is_bounded());
+    plan.rules = vec![rule_cost(CostRule::SpotRules, Some(UsdPerHour::ZERO))];
+    let other = Baseline { breaks_spot_rules: true, ..Baseline::default() };
+    assert_eq!(plan.against(&other), Against::Cheaper(plan.cost_usd_per_hour, WhyCheaper::Search));
+}
+
+#[test]
+fn units_of_buffers_that_a_simpler_way_leaves_out_are_not_called_pods() {
+    let other = Baseline { units_unplaced: 2, ..Baseline::default() };
+    assert_eq!(plain_plan().against(&other), Against::Fewer { pods: 0, units: 2 });
 }

@@ -2,13 +2,15 @@
 //!
 //! [`one_pod_per_node`] and [`first_fit`] ignore limits, stock and commitments. [`Simple`] respects them.
 
+use std::collections::BTreeMap;
+
 use poolwright_catalog::{ResourceName, UsdPerHour};
 
 use crate::canonical::{Conflicts, Parties};
-use crate::check::commitments;
+use crate::check::{commitments, leave_choice};
 use crate::gpu::{Room, dims::Rows};
 use crate::problem::{GpuRequest, Problem, risk};
-use crate::solution::Placement;
+use crate::solution::{NewNodes, Placement};
 
 /// Returns whether one pod fits one empty node.
 fn fits(requests: &[u64], capacity: &[u64]) -> bool {
@@ -145,8 +147,7 @@ pub fn first_fit(problem: &Problem) -> UsdPerHour {
 
 /// Returns the nodes of [`first_fit`] with their pods, in the order they were opened.
 pub fn first_fit_nodes(problem: &Problem) -> Vec<Bought> {
-    let counts: Vec<u32> = problem.classes.iter().map(|class| class.count).collect();
-    let opened = open(&Sizes::new(problem), &counts, u32::MAX, |_| true);
+    let opened = open(&Sizes::new(problem), &counts(problem), u32::MAX, |_| true);
     let cheapest = |node: Open| {
         let candidate = members(&node.possible).min_by_key(|at| (problem.candidates[*at].price, *at))?;
         Some(node.bought(candidate))
@@ -273,20 +274,19 @@ pub struct Simple {
 impl Simple {
     /// Buys the cheapest node for each pod.
     pub fn one_pod_per_node(problem: &Problem) -> Self {
-        Self::buy(problem, 1)
+        Self::buy(problem, 1, counts(problem))
     }
 
     /// Buys the nodes of [`first_fit`].
     pub fn first_fit(problem: &Problem) -> Self {
-        Self::buy(problem, u32::MAX)
+        Self::buy(problem, u32::MAX, counts(problem))
     }
 
-    /// Opens nodes, and buys each as the candidate that costs least and is still to be had. Pods for which none is left try again
-    /// with what is.
-    fn buy(problem: &Problem, most: u32) -> Self {
+    /// Opens nodes for `left` pods of each class, with at most `most` pods on a node, and buys each as the candidate that costs least
+    /// and is still to be had. Pods for which none is left try again with what is.
+    pub(crate) fn buy(problem: &Problem, most: u32, left: Vec<u32>) -> Self {
         let sizes = Sizes::new(problem);
         let mut rest = Rest::new(problem);
-        let left = problem.classes.iter().map(|class| class.count).collect();
         let mut simple = Self { nodes: Vec::new(), left };
         loop {
             let opened = open(&sizes, &simple.left, most, |candidate| rest.allows(candidate));
@@ -308,6 +308,26 @@ impl Simple {
         }
     }
 
+    /// Returns its nodes in groups of equal pods, sorted, without the layouts of GPUs.
+    pub(crate) fn new_nodes(&self) -> Vec<NewNodes> {
+        let mut groups: BTreeMap<(u32, &[Placement]), u32> = BTreeMap::new();
+        for node in &self.nodes {
+            *groups.entry((node.candidate, node.pods.as_slice())).or_default() += 1;
+        }
+        let group = |((candidate, pods), count): ((u32, &[Placement]), u32)| NewNodes {
+            candidate,
+            pods: pods.to_vec(),
+            count,
+            gpus: Vec::new(),
+        };
+        groups.into_iter().map(group).collect()
+    }
+
+    /// Returns whether each node could be of as many other types as [`Problem::flexibility`] requires.
+    pub fn is_flexible(&self, problem: &Problem) -> bool {
+        problem.flexibility.is_empty() || leave_choice(problem, &self.new_nodes())
+    }
+
     /// Returns the cost of its nodes after commitments, and the use of each commitment.
     pub fn paid(&self, problem: &Problem) -> (UsdPerHour, Vec<UsdPerHour>) {
         let mut bought = vec![0; problem.candidates.len()];
@@ -318,6 +338,11 @@ impl Simple {
         let paid = UsdPerHour::from_micros(u64::try_from(paid).unwrap_or(u64::MAX));
         (paid, used.into_iter().map(UsdPerHour::from_micros).collect())
     }
+}
+
+/// Returns the number of pods of each class.
+fn counts(problem: &Problem) -> Vec<u32> {
+    problem.classes.iter().map(|class| class.count).collect()
 }
 
 /// What is left of limits, stock and commitments.
@@ -420,7 +445,7 @@ fn join(sizes: &Sizes<'_>, node: &Open, class: u32, admitted: &[u64]) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::problem::{Commitment, Limit};
+    use crate::problem::{Commitment, Flexibility, Limit, Topology};
     use crate::testing::{candidate, class, problem};
 
     /// Returns four pods of two CPUs, and nodes of four CPUs at 3, of eight at 5.
@@ -459,5 +484,21 @@ mod tests {
         let mut risky = four();
         (risky.candidates[0].interruptions, risky.classes[0].at_risk) = (1_000_000, 3);
         assert_eq!(costs(&risky)[0], (20, 0), "a small node costs 3 and loses 3");
+    }
+
+    #[test]
+    fn only_a_node_that_no_other_type_could_replace_is_inflexible() {
+        let mut choosy = four();
+        for (value, candidate) in (0..).zip(&mut choosy.candidates) {
+            candidate.domains = vec![(0, value)];
+        }
+        choosy.topologies =
+            vec![Topology { name: "type".into(), values: vec!["small".into(), "large".into()] }];
+        let rule = Flexibility { name: "two types".into(), candidates: vec![0, 1], topology: 0, at_least: 2 };
+        choosy.flexibility = vec![rule];
+        assert!(Simple::one_pod_per_node(&choosy).is_flexible(&choosy), "a large node holds a pod, too");
+        assert!(!Simple::first_fit(&choosy).is_flexible(&choosy), "no small node holds four pods");
+        choosy.flexibility.clear();
+        assert!(Simple::first_fit(&choosy).is_flexible(&choosy));
     }
 }

@@ -43,6 +43,7 @@ mod plan;
 mod pricing;
 mod resource_bound;
 mod shadow_prices;
+mod simpler;
 mod small_exact;
 mod solve;
 mod stages;

@@ -5,7 +5,7 @@ use crate::problem::{Problem, ProblemError};
 use crate::solution::Solution;
 use crate::stop::StopSignal;
 use crate::warm::Warm;
-use crate::{branch_and_price, moves};
+use crate::{branch_and_price, moves, simpler};
 
 /// Returns the plan of the greedy heuristic within milliseconds, without a bound.
 ///
@@ -34,7 +34,8 @@ pub fn solve(
     if moves::concerns(problem) {
         return Ok(moves::solve(problem, options, signal));
     }
-    Ok(branch_and_price::solve(problem, options, signal))
+    let solution = branch_and_price::solve(problem, options, signal);
+    Ok(simpler::or_simpler(problem, solution, signal))
 }
 
 /// Like [`solve`], but starts from the memory of an earlier solve of a similar problem, and also returns the memory of
@@ -54,5 +55,6 @@ pub fn solve_from(
     if moves::concerns(problem) {
         return Ok((moves::solve(problem, options, signal), Warm::default()));
     }
-    Ok(branch_and_price::solve_from(problem, options, warm, signal))
+    let (solution, warm) = branch_and_price::solve_from(problem, options, warm, signal);
+    Ok((simpler::or_simpler(problem, solution, signal), warm))
 }

@@ -18,6 +18,7 @@ const LAYERS: &[&[&str]] = &[
         "pricing",
         "resource_bound",
         "shadow_prices",
+        "simpler",
         "small_exact",
     ],
     &["diverse_columns"],

@@ -101,7 +101,7 @@ async fn an_unplaceable_gang_buys_nothing_and_reports_why() {
     cluster.create_pods(&namespace, &pods).await.unwrap();
     // The largest allowed node holds eight.
     let said = cluster.wait_said("Pod", &format!("{name}-0"), "GangIncomplete").await.unwrap();
-    assert!(said.contains("12 pods of its PodGroup") && said.contains("only 8 of them have room"), "{said}");
+    assert!(said.contains("12 pods of its PodGroup") && said.contains("has room for only 8"), "{said}");
     assert!(cluster.claims(&name).await.unwrap().is_empty());
     cluster.apply("", &[limited(2)]).await.unwrap();
     cluster.wait_running(&namespace, 12).await.unwrap();

@@ -22,6 +22,14 @@ pub(crate) const ADDS: &[(&str, &str)] = &[
 /// Records in the catalogue of a class which of its fields adds a resource that its nodes lack.
 pub(super) fn with_addable(catalogue: Catalogue, spec: &EC2NodeClassSpec, family: AmiFamily) -> Catalogue {
     let catalogue = catalogue.with_addable(ResourceName::EPHEMERAL_STORAGE, &larger_disk(spec, family));
+    // A number of pods per core would be a second limit.
+    let only_max_pods =
+        spec.kubelet.max_pods.is_some() && spec.kubelet.pods_per_core.is_none_or(|of| of <= 0);
+    let catalogue = if only_max_pods {
+        catalogue.with_addable(ResourceName::PODS, "raise spec.kubelet.maxPods")
+    } else {
+        catalogue
+    };
     match spec.efa {
         node_class::Efa::None => catalogue.with_addable(VPC_EFA, EFA),
         node_class::Efa::Auto => catalogue,
@@ -129,6 +137,22 @@ mod tests {
             let own = catalogue.addable(resource).expect("the class can set it");
             assert!(own.contains("spec.blockDeviceMappings") || *setting == format!("`{own}`"), "{own}");
         }
+    }
+
+    #[test]
+    fn a_class_that_sets_the_most_pods_of_its_nodes_names_that_field_where_it_alone_decides() {
+        let setting = |kubelet: serde_json::Value| {
+            let spec = serde_json::json!({"role": "node", "amiSelectorTerms": [{"alias": "al2023@latest"}],
+                "subnetSelectorTerms": [{"id": "subnet-1"}], "securityGroupSelectorTerms": [{"id": "sg-1"}],
+                "kubelet": kubelet});
+            let spec: EC2NodeClassSpec = serde_json::from_value(spec).expect("a spec");
+            let catalogue = with_addable(poolwright_catalog::builtin(), &spec, AmiFamily::Al2023);
+            catalogue.addable(ResourceName::PODS).map(str::to_owned)
+        };
+        let raise = Some("raise spec.kubelet.maxPods".to_owned());
+        assert_eq!(setting(serde_json::json!({"maxPods": 2})), raise);
+        assert_eq!(setting(serde_json::json!({"maxPods": 2, "podsPerCore": 1})), None);
+        assert_eq!(setting(serde_json::json!({})), None);
     }
 
     #[test]

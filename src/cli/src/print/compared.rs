@@ -5,7 +5,7 @@ use poolwright_core::plan::{Baseline, CostRule};
 use poolwright_report::plan::{Against, Document, RuleCost, Under, Verdict, WhyCheaper};
 
 use super::solved::proof;
-use super::table::{percent, pods};
+use super::table::{percent, pods_and_units};
 
 /// Returns a lower bound, in words, and what it proves.
 pub fn bound(plan: &Document, words: &str, is_zero: bool) -> String {
@@ -81,14 +81,19 @@ fn rule(plan: &Document, of: RuleCost) -> String {
     let with_loss = if risk + risk_without > UsdPerHour::ZERO { ", expected loss included" } else { "" };
     match usd_per_hour {
         Some(cost) if cost > UsdPerHour::ZERO => {
-            let about = match (at_least, at_most) {
-                (true, true) => "about ",
+            let other = (plan.cost_usd_per_hour + risk).saturating_sub(cost);
+            let how_much = match (at_least, at_most) {
+                (false, false) => "",
                 (true, false) => "at least ",
                 (false, true) => "at most ",
-                (false, false) => "",
+                // Neither of the two plans is proven to be the cheapest of its kind.
+                (true, true) => {
+                    return format!(
+                        "cost {cost:#} as far as is known: {without} a plan for {other:#} was found{with_loss}"
+                    );
+                }
             };
-            let other = (plan.cost_usd_per_hour + risk).saturating_sub(cost);
-            format!("cost {about}{cost:#}: {without} these pods would cost {other:#}{with_loss}")
+            format!("cost {how_much}{cost:#}: {without} these pods would cost {other:#}{with_loss}")
         }
         Some(_) if at_least => format!("no cheaper plan {without} was found{with_loss}"),
         Some(_) => format!("cost nothing: {without} these pods would cost the same{with_loss}"),
@@ -127,8 +132,10 @@ fn against(plan: &Document, other: &Baseline, is_saving: bool) -> String {
         Against::BeyondNamespaceLimits => {
             "not compared: it may exceed a limit of a namespace, which this plan keeps".to_owned()
         }
-        Against::FewerPods(left) => {
-            text + &format!(", without {}: within the limits it finds no node for them", pods(left))
+        Against::Fewer { pods, units } => {
+            let them = if pods + units == 1 { "it" } else { "them" };
+            let left = pods_and_units(pods, units);
+            text + &format!(", without {left}: within the limits it finds no node for {them}")
         }
         Against::Dearer(more) if is_saving => text + &format!(", {} more", percent(more)),
         Against::Dearer(_) | Against::NotCheaper => text,
@@ -142,10 +149,19 @@ fn cheaper(plan: &Document, why: WhyCheaper) -> String {
         WhyCheaper::Interruptions(more) => {
             format!("its expected loss by interruptions is {more:#} higher")
         }
-        WhyCheaper::MinValues => "it does not keep minValues, and the plan does".to_owned(),
-        WhyCheaper::SpotRules => "it keeps no rule of pools on spot nodes, and the plan does".to_owned(),
+        WhyCheaper::Breaks(rules) => {
+            let rules: Vec<&str> = rules.into_iter().map(kept).collect();
+            format!("it does not keep {}, and the plan does", rules.join(" or "))
+        }
         WhyCheaper::Steps => {
             "a limit split this plan into steps, and the first ones took what later ones lack".to_owned()
+        }
+        WhyCheaper::Search if plan.under().contains(&Under::SpotRules) => {
+            "the plan is not proven to be the cheapest under the pools' rules on spot nodes".to_owned()
+        }
+        WhyCheaper::Search if !plan.is_bounded() => {
+            "no lower bound is known, so the search may have missed it; a longer --time-limit may find it"
+                .to_owned()
         }
         WhyCheaper::Search => {
             format!(
@@ -164,8 +180,22 @@ fn cheaper(plan: &Document, why: WhyCheaper) -> String {
         WhyCheaper::Rule(CostRule::MinValues) => {
             "without the pools' minValues, the plan would cost less too".to_owned()
         }
+        WhyCheaper::Unpriced(rule) => {
+            format!("the reason may be that the plan keeps {}; what that costs is not known", kept(rule))
+        }
         WhyCheaper::Unknown => {
             "no rule explains that; please report it, with the file that --save-problem writes".to_owned()
         }
+    }
+}
+
+/// Returns a rule as the object of `keep`.
+fn kept(rule: CostRule) -> &'static str {
+    match rule {
+        CostRule::Weights => "the pools' weights",
+        CostRule::Preferences => "the pods' preferences",
+        CostRule::Interruptions => "its count of interruptions",
+        CostRule::SpotRules => "the pools' rules on spot nodes",
+        CostRule::MinValues => "the pools' minValues",
     }
 }

@@ -68,11 +68,13 @@ fn headline(plan: &Document) -> String {
         let cost = plan.cost_usd_per_hour;
         format!("buy {} {kinds} for {cost:#} ({:#}/month)", count(plan.nodes.len()), cost.per_month())
     };
-    let mut parts = vec![match (total, plan.unread.is_empty()) {
-        // Static pools and pools that keep room free buy nodes although no pod waits.
-        (0, true) => format!("No pod waits for a node: {buy}"),
-        (0, false) => format!("No pod that was read waits for a node: {buy}"),
-        _ => format!("{} waiting: {buy}", pods(total)),
+    let nobody = if plan.unread.is_empty() { "No pod" } else { "No pod that was read" };
+    // Static pools and pools that keep room free buy nodes although no pod waits.
+    let mut parts = vec![match (total, besides(plan).join(" and ")) {
+        (0, besides) if besides.is_empty() => format!("{nobody} waits for a node: {buy}"),
+        (0, besides) => format!("{nobody} waits for a node; {besides}: {buy}"),
+        (_, besides) if besides.is_empty() => format!("{} waiting: {buy}", pods(total)),
+        (_, besides) => format!("{} waiting and {besides}: {buy}", pods(total)),
     }];
     if on_existing > 0 {
         let fit = if on_existing == 1 { "fits" } else { "fit" };
@@ -80,6 +82,14 @@ fn headline(plan: &Document) -> String {
     }
     if plan.pods.unplaced > 0 {
         parts.push(format!("{} left out", count(plan.pods.unplaced)));
+    }
+    let with_room = plan.units.placed.saturating_sub(plan.units_on_new());
+    if with_room > 0 {
+        let have = if with_room == 1 { "has" } else { "have" };
+        parts.push(format!("{} {have} room on existing nodes", counted(with_room, "unit")));
+    }
+    if plan.units.unplaced > 0 {
+        parts.push(format!("{} left without room", counted(plan.units.unplaced, "unit")));
     }
     let refused: usize = plan.refused.iter().map(|refusal| refusal.pods).sum();
     if refused > 0 {
@@ -103,6 +113,31 @@ fn headline(plan: &Document) -> String {
     parts.join("; ") + "."
 }
 
+/// Names what the plan buys nodes for besides waiting pods.
+fn besides(plan: &Document) -> Vec<String> {
+    let nodes = match plan.static_nodes {
+        0 => None,
+        1 => Some("1 node of a static pool to add".to_owned()),
+        more => Some(format!("{} nodes of static pools to add", count(more))),
+    };
+    let units = (plan.units.total > 0).then(|| units(plan.units.total));
+    nodes.into_iter().chain(units).collect()
+}
+
+/// Formats a number of units of buffers: `2 units of room to keep free`.
+fn units(number: usize) -> String {
+    format!("{} of room to keep free", counted(number, "unit"))
+}
+
+/// Formats numbers of pods and of units of buffers, of which at least one is above zero.
+pub(super) fn pods_and_units(number: usize, of_units: usize) -> String {
+    match (number, of_units) {
+        (_, 0) => pods(number),
+        (0, _) => units(of_units),
+        _ => format!("{} and {}", pods(number), units(of_units)),
+    }
+}
+
 fn purchases(plan: &Document, layout: TableLayout) -> String {
     let with_pool =
         plan.has_several_pools() || (layout.wide && plan.nodes.iter().any(|node| node.pool.is_some()));
@@ -118,7 +153,11 @@ fn purchases(plan: &Document, layout: TableLayout) -> String {
     let total_decimals = decimals_that_add_up(&[&costs, &[plan.cost_usd_per_hour, paid]], usual);
 
     let mut table = plain(layout);
+    let with_units = plan.units_on_new() > 0;
     let mut header = vec!["NODES", "INSTANCE TYPE", "ZONE", "CAPACITY", "$/H EACH", "$/H", "PODS"];
+    if with_units {
+        header.push("UNITS");
+    }
     if with_pool {
         header.push("POOL");
     }
@@ -142,6 +181,9 @@ fn purchases(plan: &Document, layout: TableLayout) -> String {
             total,
             count(kind.pods),
         ];
+        if with_units {
+            row.push(count(kind.units));
+        }
         if with_pool {
             row.push(pools(plan, kind));
         }
@@ -155,7 +197,9 @@ fn purchases(plan: &Document, layout: TableLayout) -> String {
         let sum = Purchase::sum(rest);
         let name = format!("of {} more types", rest.len());
         let total = money(sum.cost.usd_per_hour, total_decimals);
-        table.add_row([count(sum.nodes), name, blank(), blank(), blank(), total, count(sum.pods)]);
+        let mut row = vec![count(sum.nodes), name, blank(), blank(), blank(), total, count(sum.pods)];
+        row.extend(with_units.then(|| count(sum.units)));
+        table.add_row(row);
     }
     if paid > UsdPerHour::ZERO {
         let less = format!("-{}", money(paid, total_decimals));
@@ -166,9 +210,11 @@ fn purchases(plan: &Document, layout: TableLayout) -> String {
         let (nodes, pods) = (count(plan.nodes.len()), count(plan.pods_on_new()));
         let more = if kinds.iter().any(|kind| kind.each.is_none()) { "+" } else { "" };
         let total = format!("{}{more}", money(plan.cost_usd_per_hour, total_decimals));
-        table.add_row([nodes, "in all".to_owned(), blank(), blank(), blank(), total, pods]);
+        let mut row = vec![nodes, "in all".to_owned(), blank(), blank(), blank(), total, pods];
+        row.extend(with_units.then(|| count(plan.units_on_new())));
+        table.add_row(row);
     }
-    for right in [0, 4, 5, 6] {
+    for right in [0, 4, 5, 6].into_iter().chain(with_units.then_some(7)) {
         if let Some(column) = table.column_mut(right) {
             column.set_cell_alignment(CellAlignment::Right);
         }

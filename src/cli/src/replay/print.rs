@@ -145,7 +145,7 @@ fn told(all: &[Told], one: &str, many: &str, out: &mut impl Write) -> io::Result
         let what = if *count == 1 { one } else { many };
         match reason {
             Some(reason) => writeln!(out, "               {count} {what}: {reason}: {example}")?,
-            None => writeln!(out, "               {count} {what}, and the controller gave no reason")?,
+            None => writeln!(out, "               {count} {what}, and no event says why")?,
         }
     }
     let more: u64 = all.iter().skip(REASONS).map(|told| told.count).sum();

@@ -23,6 +23,7 @@ mod replays;
 mod rounds;
 mod rule_costs;
 mod shared_gpus;
+mod standing;
 mod steps;
 mod support;
 mod third_cloud;

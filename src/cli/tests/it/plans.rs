@@ -100,7 +100,7 @@ fn verify(plan: &Value, trace: &str) {
     assert!(left_out.iter().all(|name| pods.contains_key(*name) && !placed.contains(*name)));
 }
 
-fn assert_follows_schema(plan: &Value) {
+pub fn assert_follows_schema(plan: &Value) {
     let schema = fs::read_to_string(path("docs/plan.schema.json")).expect("the schema");
     let schema: Value = serde_json::from_str(&schema).expect("the schema is JSON");
     let validator = jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema");

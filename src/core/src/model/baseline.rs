@@ -24,11 +24,14 @@ pub struct Baseline {
     pub over_time: Option<Usd>,
     /// The pods on new nodes of the plan that it cannot place. If there are any, its costs are not those of the same pods.
     pub unplaced: usize,
-    /// Whether its nodes may leave the cloud less choice than `minValues` of a pool asks for, which the plan keeps.
-    pub ignores_min_values: bool,
-    /// Whether its nodes may break a rule of a pool on spot nodes, which the plan keeps.
+    /// The units of buffers on new nodes of the plan that it cannot place. Its costs are then not those of the same room.
     #[serde(default)]
-    pub ignores_spot_rules: bool,
+    pub units_unplaced: usize,
+    /// Whether its nodes leave the cloud less choice than `minValues` of a pool asks for, which the plan keeps.
+    pub breaks_min_values: bool,
+    /// Whether its nodes break a rule of a pool on spot nodes, which the plan keeps.
+    #[serde(default)]
+    pub breaks_spot_rules: bool,
     /// The number of its nodes.
     #[serde(default)]
     pub nodes: u64,

@@ -85,6 +85,9 @@ pub struct Plan {
     pub moved: Vec<Moved>,
     /// Counts of pods.
     pub counts: Counts,
+    /// The number of units of buffers on each of `claims` that has any.
+    #[serde(default)]
+    pub units_on: BTreeMap<ClaimName, usize>,
     /// The pods that controllers are about to create, and that are too many to plan for now.
     pub deferred: Vec<DeferredPods>,
     /// The violations, if the plan failed the independent check. Then `claims` is empty, and nothing is bought. A violation is
@@ -544,7 +547,7 @@ pub struct RuleCost {
     pub risk: UsdPerHour,
 }
 
-/// Counts of pods by result.
+/// Counts of pods and units of buffers by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// All pending workload pods.
@@ -555,6 +558,12 @@ pub struct Counts {
     pub on_new: usize,
     /// Pods without a place.
     pub unplaced: usize,
+    /// All units of buffers.
+    #[serde(default)]
+    pub units: usize,
+    /// Units without room.
+    #[serde(default)]
+    pub units_unplaced: usize,
 }
 
 impl fmt::Display for Target {

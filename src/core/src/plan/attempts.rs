@@ -18,22 +18,24 @@ use crate::supply::offerings;
 const ATTEMPTS: usize = 12;
 
 /// If such rules leave pods unplaced, planning is repeated with these pods first, at most `REPETITIONS` times. It is repeated as often
-/// in fewer domains. It is repeated less often with many pods, and never with more than `REPEATED_PODS`.
+/// in fewer domains, to save money, and to stay within limits. It is repeated less often with many pods, and never with more than
+/// `REPEATED_PODS`.
 const REPETITIONS: usize = 3;
 const REPEATED_PODS: usize = 3_000;
 
 impl PlanContext<'_> {
     /// Returns the best attempt. Places are chosen pod by pod, so another order may place more pods. Unplaced pods choose first
-    /// in the next attempt, and the attempt that leaves the fewest pods unplaced is kept. Then attempts in fewer domains follow.
+    /// in the next attempt, and the attempt that leaves the fewest pods unplaced is kept. Then attempts in fewer domains follow:
+    /// first those that spread pods as widely, then those that limits ask for.
     pub fn best_attempt(
         &self,
         supply: &offerings::Supply<'_>,
         policy: PreferencePolicy,
         stop: &mut dyn StopSignal,
     ) -> Attempt {
-        let mut first = BTreeSet::new();
+        let mut first: BTreeSet<PodKey> = BTreeSet::new();
         let mut first_of_best = BTreeSet::new();
-        let mut best = self.settled_attempt(supply, policy, (&first, 0), stop);
+        let mut best = self.settled_attempt(supply, policy, topology::Lessons::default(), stop);
         let most = REPETITIONS.min(REPEATED_PODS / self.demand.pending.len().max(1));
         for _ in 0..most {
             let left = best.plan.unplaced.iter();
@@ -43,7 +45,8 @@ impl PlanContext<'_> {
             if first.len() == before || stop.should_stop() {
                 break;
             }
-            let next = self.settled_attempt(supply, policy, (&first, 0), stop);
+            let start = topology::Lessons { first: first.clone(), ..topology::Lessons::default() };
+            let next = self.settled_attempt(supply, policy, start, stop);
             let better = next.plan.refused.is_empty()
                 && (!best.plan.refused.is_empty() || self.left_over(&next.plan) < self.left_over(&best.plan));
             if better {
@@ -59,7 +62,23 @@ impl PlanContext<'_> {
             if stop.should_stop() {
                 break;
             }
-            let next = self.settled_attempt(supply, policy, (&first_of_best, fewer), stop);
+            let first = first_of_best.clone();
+            let start = topology::Lessons { fewer_domains: fewer, first, ..topology::Lessons::default() };
+            let next = self.settled_attempt(supply, policy, start, stop);
+            if self.saves(&next, &best) {
+                best = next;
+            }
+        }
+        let mut within_limits = self.domains_within_limits(supply, &best);
+        for _ in 0..most {
+            let Some(only) = within_limits else { break };
+            if stop.should_stop() {
+                break;
+            }
+            let first = first_of_best.clone();
+            let start = topology::Lessons { only, first, ..topology::Lessons::default() };
+            let next = self.settled_attempt(supply, policy, start, stop);
+            within_limits = self.domains_within_limits(supply, &next);
             if self.saves(&next, &best) {
                 best = next;
             }
@@ -94,16 +113,14 @@ impl PlanContext<'_> {
         priorities
     }
 
-    /// Repeats attempts until nothing new is learned. Some pods choose first, and spread constraints leave out some domains.
+    /// Repeats attempts until nothing new is learned, beginning with these lessons.
     fn settled_attempt(
         &self,
         supply: &offerings::Supply<'_>,
         policy: PreferencePolicy,
-        (first, fewer_domains): (&BTreeSet<PodKey>, usize),
+        mut lessons: topology::Lessons,
         stop: &mut dyn StopSignal,
     ) -> Attempt {
-        let first = first.clone();
-        let mut lessons = topology::Lessons { fewer_domains, first, ..topology::Lessons::default() };
         let mut attempts = 1;
         // The fullest attempt whose claims did not all leave a choice. Without these offerings, less may have room.
         let mut fullest: Option<Attempt> = None;

@@ -422,7 +422,7 @@ impl ClaimBuilder<'_, '_> {
     }
 
     /// Returns whether no spot offering may stand in for the node, because rules on spot nodes count it as on demand.
-    fn stays_on_demand(&self, node: &NewNode<'_>) -> bool {
+    pub(crate) fn stays_on_demand(&self, node: &NewNode<'_>) -> bool {
         !self.supply.pools[node.pool].pool.spot.is_empty() && !is_spot(self.id(node, &node.offer))
     }
 

@@ -177,9 +177,8 @@ impl<'a> Groups<'a> {
                 (of.pod.clone(), by.unwrap_or_else(|| LeftBy::other(of.message.clone())))
             };
             let room = state.bound + have;
-            let verb = if room == 1 { "has" } else { "have" };
             let words = format!(
-                "{least} pods of its {} start together, but only {room} of them {verb} room, so Poolwright buys nothing for any",
+                "{least} pods of its {} start together, but a plan with them has room for only {room}, so Poolwright buys nothing for any",
                 state.name(key)
             );
             let reason = other.map(reason);
@@ -247,6 +246,13 @@ impl<'a> Groups<'a> {
         });
         out
     }
+}
+
+/// Returns the pods that a plan leaves out because the scheduler does not try their PodGroup, with the reason and the message.
+pub fn held_by_groups(snapshot: &Snapshot) -> BTreeMap<PodKey, (UnplacedReason, String)> {
+    let groups = Groups::new(snapshot);
+    let held = |pod: &Pod| Some((pod.key.clone(), groups.hold(pod)?));
+    snapshot.pods.unbound().filter_map(held).collect()
 }
 
 /// Audits gangs: a plan must not buy nodes for a gang without places for its minimum number of pods.

@@ -7,7 +7,7 @@ use crate::model::plan::LabelChoice;
 use crate::plan::claims::ClaimBuilder;
 use crate::plan::listing::{Listed, MOST, Rank};
 use crate::plan::pack::solves::NewNode;
-use crate::supply::flexibility::{KeyValues, ValueCount, applies};
+use crate::supply::flexibility::{self, KeyValues, ValueCount, applies, bars_on_demand};
 use crate::supply::offerings::PoolOffering;
 
 impl ClaimBuilder<'_, '_> {
@@ -74,7 +74,10 @@ impl ClaimBuilder<'_, '_> {
         }
         let short: Vec<KeyValues<'_>> = count.shortages().collect();
         if let (Some(key), MinValuesPolicy::Strict) = (short.first(), self.options.min_values) {
-            return Err(key.beyond_limits(pool));
+            let barred = bars_on_demand(pool).filter(|_| self.stays_on_demand(node));
+            return Err(
+                barred.map_or_else(|| key.beyond_limits(pool), |asked| flexibility::barred(pool, asked))
+            );
         }
         let kept = chosen
             .iter()

@@ -10,6 +10,7 @@ pub(crate) mod attempts;
 pub(crate) mod audit;
 pub(crate) mod claims;
 pub(crate) mod context;
+pub(crate) mod fewer_domains;
 pub(crate) mod groups;
 pub(crate) mod left_by;
 pub(crate) mod listed;
@@ -39,6 +40,7 @@ pub use crate::model::plan::{
 };
 pub use crate::model::plan_cache::PlanCache;
 pub use crate::model::relaxed::{PreferencePolicy, RelaxedPreference, WhyRelaxed};
+pub use crate::plan::groups::held_by_groups;
 pub use crate::supply::commitments::left as left_of_commitments;
 
 use jiff::Timestamp;

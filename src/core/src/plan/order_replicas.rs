@@ -40,7 +40,8 @@ pub(crate) fn order(
             let Some(Ok(catalogue)) = snapshot.catalogues.get(&pool.node_class).cloned() else { break };
             let mut buyable = buyable(snapshot, &catalogue, pool, now, options);
             let Some((_, first)) = buyable.first() else { break };
-            if let Some(sentence) = beyond(snapshot, pool, first, options) {
+            if let Some(limit) = beyond(snapshot, pool, first, options) {
+                let sentence = format!("{}; raise it, or lower spec.replicas", limit.words);
                 ordered.limits.push((pool.name.clone(), sentence));
                 break;
             }
@@ -205,13 +206,20 @@ fn listed(
     Ok((offerings.into_iter().map(|(_, at)| buyable[at].1.clone()).collect(), called, choice))
 }
 
-/// Returns a message about the limit that one more node of this offering would exceed, if there is one.
-fn beyond(
+/// A limit that one more node of a static pool would exceed.
+pub(crate) struct ReplicaLimit {
+    pub words: String,
+    /// Whether it is the pool's own, and not one on all pools together.
+    pub is_own: bool,
+}
+
+/// Returns the limit that one more node of this offering would exceed, if there is one.
+pub(crate) fn beyond(
     snapshot: &Snapshot,
     pool: &Pool,
     offering: &RankedOffering,
     options: &PlanOptions,
-) -> Option<String> {
+) -> Option<ReplicaLimit> {
     let own = ceilings(&options.limits_of(pool)).into_iter().map(|limit| (limit, true));
     let all = ceilings(&options.limits).into_iter().map(|limit| (limit, false));
     let unclaimed = unclaimed::nodes(snapshot);
@@ -221,10 +229,10 @@ fn beyond(
         (more > 0 && taken.saturating_add(more) > ceiling).then(|| {
             let of = if is_own { format!("of pool `{}`", pool.name) } else { "over all pools".to_owned() };
             let (name, limit, taken) = (kind.name(), kind.quantity(ceiling), kind.in_words(taken));
-            format!(
-                "limit {name} = {limit} {of} allows no more of its replicas (in use or on order: {taken}); raise it, or \
-                 lower spec.replicas"
-            )
+            let words = format!(
+                "limit {name} = {limit} {of} allows no more of its replicas (in use or on order: {taken})"
+            );
+            ReplicaLimit { words, is_own }
         })
     })
 }

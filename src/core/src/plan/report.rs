@@ -37,12 +37,14 @@ pub(crate) fn complete(
 ) {
     plan.again_at = [plan.again_at, prepared.believed_until].into_iter().flatten().min();
     plan.deferred.clone_from(&prepared.deferred);
+    plan.units_on = units_on(plan);
     // This comes before risk is computed, because an interruption of free capacity costs nothing.
     for claim in &mut plan.claims {
         claim.planned_pods.retain(|key| mentions(key) != Mentions::Nowhere);
     }
     if !plan.refused.is_empty() {
         plan.claims.clear();
+        plan.units_on.clear();
         plan.over_time = None;
         plan.covered = UsdPerHour::ZERO;
         plan.commitments.clear();
@@ -55,8 +57,24 @@ pub(crate) fn complete(
     sum(plan, context);
     plan.nominations = nominations(context.snapshot, plan);
     plan.moved = moved::moved(&prepared.successors, plan);
+    count_units(plan);
     mention_existing_pods(plan);
     count(plan);
+}
+
+/// Returns the number of units of buffers on each new node that has any.
+fn units_on(plan: &Plan) -> BTreeMap<ClaimName, usize> {
+    let units = |claim: &PlannedClaim| claim.planned_pods.iter().filter(|key| key.is_buffer()).count();
+    let all = plan.claims.iter().map(|claim| (claim.name.clone(), units(claim)));
+    all.filter(|(_, units)| *units > 0).collect()
+}
+
+/// Counts the units of buffers, while the plan still lists them.
+fn count_units(plan: &mut Plan) {
+    let on_existing = plan.placements.iter().filter(|placement| placement.pod.is_buffer()).count();
+    let on_new: usize = plan.units_on.values().sum();
+    plan.counts.units_unplaced = plan.unplaced.iter().filter(|left| left.pod.is_buffer()).count();
+    plan.counts.units = on_existing + on_new + plan.counts.units_unplaced;
 }
 
 /// Tells pools of the units of their buffers that fit no offering, or only offerings without a known price. Units that wait for a limit
@@ -186,6 +204,7 @@ fn count(plan: &mut Plan) {
         on_existing,
         on_new,
         unplaced: plan.unplaced.len(),
+        ..plan.counts
     };
 }
 

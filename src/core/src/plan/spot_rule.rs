@@ -1,6 +1,7 @@
 //! A rule of a pool on spot nodes that leaves pods out, in words.
 
 use crate::model::{CountOrPercent, SpotRules};
+use crate::supply::flexibility;
 use crate::supply::limits::Limits;
 use crate::supply::offerings::Supply;
 
@@ -10,6 +11,9 @@ pub(crate) enum SpotRule {
     OnDemandFloor(usize, CountOrPercent),
     /// The same, where on-demand nodes would fit. The last number is the limit that keeps them away.
     FloorBeyondLimit(usize, CountOrPercent, u32),
+    /// The same, where on-demand nodes would fit, but no launch of one has as many capacity types as `minValues` asks for. The last
+    /// number is that of `minValues`.
+    FloorAgainstChoice(usize, CountOrPercent, u32),
     MaxShare(usize, u32),
 }
 
@@ -30,6 +34,12 @@ impl SpotRule {
                 name(pool),
                 SpotRules::floor_in_words(floor),
                 limits.all[limit as usize].name()
+            ),
+            Self::FloorAgainstChoice(pool, floor, asked) => format!(
+                "pool `{}` must have at least {} on demand (spec.spot.onDemandFloor), which it cannot buy: {}",
+                name(pool),
+                SpotRules::floor_in_words(floor),
+                flexibility::barred(supply.pools[pool].pool, asked)
             ),
             Self::MaxShare(pool, most) => format!(
                 "pool `{}` may have at most {most} % of its spot nodes of one instance type and zone (spec.spot.maxShare), and no other \

@@ -24,6 +24,13 @@ pub(crate) fn is_over_capacity_types(key: &str) -> bool {
     key == labels::CAPACITY_TYPE
 }
 
+/// Returns how many capacity types `minValues` of a pool asks each launch for, if no launch of an on-demand node has so many: under
+/// rules on spot nodes, it lists no spot offering.
+pub(crate) fn bars_on_demand(pool: &Pool) -> Option<u32> {
+    let asked = *pool.min_values.get(labels::CAPACITY_TYPE)?;
+    (asked > 1 && !pool.spot.is_empty()).then_some(asked)
+}
+
 /// The values of each key of `minValues` that some offerings have.
 pub(crate) struct ValueCount<'p> {
     pool: &'p Pool,
@@ -50,6 +57,16 @@ impl KeyValues<'_> {
             pool.name, self.at_least, self.key, self.found
         )
     }
+}
+
+/// Returns a message about pods planned for an on-demand node whose launch cannot have the capacity types that `minValues` asks for.
+pub(crate) fn barred(pool: &Pool, asked: u32) -> String {
+    format!(
+        "pool `{}` asks for {asked} values of `{}` (minValues), but the launch of an on-demand node lists no spot offering, because the \
+         pool has rules on spot nodes (spec.spot); lower minValues to 1, or remove these rules",
+        pool.name,
+        labels::CAPACITY_TYPE
+    )
 }
 
 impl From<KeyValues<'_>> for LabelChoice {

@@ -155,6 +155,11 @@ impl Limits {
         set.find(|(limit, amount)| *amount > self.all[*limit as usize].left).map(|(limit, _)| *limit)
     }
 
+    /// Returns a limit in words: `` limit nodes = 2 of pool `gpu` ``.
+    pub fn named(&self, limit: u32, supply: &Supply<'_>) -> String {
+        self.all[limit as usize].in_words(supply).0
+    }
+
     /// Returns whether the stock of the offering with these uses has one more node.
     pub fn has_stock(&self, uses: &[(u32, u64)]) -> bool {
         let mut stock = uses.iter().filter(|(limit, _)| self.is_stock(*limit));
@@ -236,7 +241,7 @@ impl Limits {
             );
         }
         format!(
-            "{named} leaves too little for its gang (in use or on order: {}; left: {}; it would take up to {takes} at once); {raise} ({enough} is enough){}",
+            "{named} leaves too little for its gang (in use or on order if nothing is bought for it: {}; left: {}; it would take up to {takes} at once); {raise} ({enough} is enough){}",
             words(used),
             words(limit.left),
             limit.or_free_nodes()

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use poolwright_catalog::{
-    Catalogue, InstanceType, InstanceTypeName, MigModel, Offering, ResourceList, UsdPerHour,
+    Catalogue, InstanceType, InstanceTypeName, MigModel, Offering, ResourceList, ResourceName, UsdPerHour,
 };
 use poolwright_solver::BitSet;
 
@@ -173,6 +173,14 @@ impl<'a> Supply<'a> {
         let mut all = 0..self.catalogue(pool).offerings().len();
         (!of.is_implicit && !all.any(|offering| meets(&self.labels(pool, offering))))
             .then_some(&of.node_class)
+    }
+
+    /// Returns the change of a pool's node class that gives its nodes a larger disk or room for more pods; `None` for other resources,
+    /// or if the class has no such setting.
+    pub fn enlarging(&self, pool: usize, resource: &ResourceName) -> Option<String> {
+        let is_size = [ResourceName::EPHEMERAL_STORAGE, ResourceName::PODS].contains(&resource.as_str());
+        let change = self.catalogue(pool).addable(resource.as_str()).filter(|_| is_size)?;
+        Some(format!("{change} of {}", self.pools[pool].pool.node_class))
     }
 
     /// Returns whether the user wrote no pool, so that the whole catalogue may be bought.

@@ -10,6 +10,7 @@ use crate::rules;
 use crate::rules::format::ATTACHABLE;
 use crate::rules::gpus::{self, GpuForm, GpuNeed};
 use crate::supply::daemonsets::DaemonSets;
+use crate::supply::limits::{LimitKind, ceilings};
 use crate::supply::offerings::{PoolOffering, Supply, as_measured};
 
 /// What a pod asks of a node.
@@ -88,7 +89,8 @@ impl<'s> Wider<'s, '_> {
             let wastes_gpus = kind.gpu.is_some()
                 && asked.gpus.is_none()
                 && asked.requests.get(ResourceName::NVIDIA_GPU) == 0;
-            let fits = has_gpus && is_within(&pool.pool.limits, kind, price) && asked.requests.fits(&room);
+            let fits =
+                has_gpus && beyond(&pool.pool.limits, kind, price).is_none() && asked.requests.fits(&room);
             fits.then_some((wastes_gpus, broken, price, index, &kind.name))
         };
         let best = (0..catalogue.offerings().len()).filter_map(holds).min()?;
@@ -108,32 +110,65 @@ impl<'s> Wider<'s, '_> {
 
     /// Returns whether a pool could buy a node for the pod if GPUs were cut into MIG instances.
     pub fn holds_if_cut(&self, spec: &PodSpec) -> bool {
+        self.holding_if_cut(spec).iter().any(|(at, offer)| self.beyond(*at, offer).is_none())
+    }
+
+    /// Returns the limit of a pool that keeps away the cheapest node which would hold the pod if GPUs were cut into MIG instances, in
+    /// words; `None` if no node would, or if limits allow that one.
+    pub fn limit_if_cut(&self, spec: &PodSpec) -> Option<String> {
+        let holding = self.holding_if_cut(spec);
+        let (at, offer) = holding.iter().min_by_key(|(at, offer)| {
+            let price = offer.availability.price();
+            (price.is_none(), price, *at, offer.offering)
+        })?;
+        let (limit, ceiling) = self.beyond(*at, offer)?;
+        let kind = self.supply.instance_type(*at, offer.offering);
+        let uses = limit.of(&kind.allocatable, offer.availability.price());
+        Some(format!(
+            "limit {} = {} of pool `{}` is below the {} that such a node uses",
+            limit.name(),
+            limit.quantity(ceiling),
+            self.supply.pools[*at].pool.name,
+            limit.in_words(uses)
+        ))
+    }
+
+    /// Returns the limit that a node of an offering would break alone, with its ceiling.
+    fn beyond(&self, at: usize, offer: &PoolOffering) -> Option<(LimitKind, u64)> {
+        let kind = self.supply.instance_type(at, offer.offering);
+        let price = offer.availability.price()?;
+        beyond(&self.supply.pools[at].pool.limits, kind, price)
+    }
+
+    /// Returns the offerings that may be bought and would hold the pod if GPUs were cut into MIG instances, whatever limits say.
+    fn holding_if_cut(&self, spec: &PodSpec) -> Vec<(usize, &'s PoolOffering)> {
+        let supply = self.supply;
         let mig = Sharing::Mig { mixed: false };
-        let (requests, need) = gpus::wanted(mig, &self.supply.mig_models(), spec);
-        let holds = |at: usize, offer: &PoolOffering| {
-            let kind = self.supply.instance_type(at, offer.offering);
-            let room = &self.supply.capacities[offer.capacity];
-            let grants =
-                |form: &GpuForm| form.grants(mig, kind, need.as_ref()) && requests.fits(&form.room(room));
-            let is_affordable = match offer.availability.price() {
-                Some(price) => is_within(&self.supply.pools[at].pool.limits, kind, price),
-                None => offer.availability.is_sold(),
-            };
-            is_affordable
-                && rules::check_labels(spec, &self.supply.labels(at, offer.offering)).is_ok()
-                && GpuForm::all(mig, kind).iter().any(grants)
-        };
-        need.is_some()
-            && self.supply.pools.iter().enumerate().any(|(at, offered)| {
-                rules::check_taints(&spec.tolerations, &offered.pool.taints).is_ok()
-                    && offered.offers.iter().any(|offer| holds(at, offer))
-            })
+        let (requests, need) = gpus::wanted(mig, &supply.mig_models(), spec);
+        let mut holding = Vec::new();
+        if need.is_none() {
+            return holding;
+        }
+        for (at, offered) in supply.pools.iter().enumerate() {
+            if rules::check_taints(&spec.tolerations, &offered.pool.taints).is_err() {
+                continue;
+            }
+            holding.extend(offered.offers.iter().map(|offer| (at, offer)).filter(|(at, offer)| {
+                let kind = supply.instance_type(*at, offer.offering);
+                let room = &supply.capacities[offer.capacity];
+                let grants =
+                    |form: &GpuForm| form.grants(mig, kind, need.as_ref()) && requests.fits(&form.room(room));
+                offer.availability.is_sold()
+                    && rules::check_labels(spec, &supply.labels(*at, offer.offering)).is_ok()
+                    && GpuForm::all(mig, kind).iter().any(grants)
+            }));
+        }
+        holding
     }
 }
 
-/// Returns whether the limits of a pool allow one node of a type.
-fn is_within(limits: &PoolLimits, kind: &InstanceType, price: UsdPerHour) -> bool {
-    limits.nodes != Some(0)
-        && limits.usd_per_hour.is_none_or(|most| price <= most)
-        && limits.resources.iter().all(|(name, most)| kind.allocatable.get(name.as_str()) <= *most)
+/// Returns the limit of a pool that one node of a type would break, with its ceiling.
+fn beyond(limits: &PoolLimits, kind: &InstanceType, price: UsdPerHour) -> Option<(LimitKind, u64)> {
+    let mut all = ceilings(limits).into_iter();
+    all.find(|(limit, ceiling)| limit.of(&kind.allocatable, Some(price)) > *ceiling)
 }

@@ -23,6 +23,7 @@ use crate::rules::format::{at_most, list, named, quoted, taints};
 use crate::rules::gpus::{self, GpuForm, GpuMatch, GpuNeed};
 use crate::rules::labels::Labels;
 use crate::supply::daemonsets::DaemonSets;
+use crate::supply::limits::Limits;
 use crate::supply::offerings::{Availability, PoolOffering};
 use crate::supply::wider::{Asked, Wider};
 use crate::supply::{offerings, rooms};
@@ -43,7 +44,7 @@ pub(crate) struct OfferingRuling {
 pub(crate) enum Ruling {
     /// A new node could hold the pod, at this price; `None` if the price is unknown and the pool allows that.
     Fits(Option<UsdPerHour>),
-    /// It is excluded, with the reasons in the order taints, labels, resources, colocation, availability. There is at least one.
+    /// It is excluded, with the reasons in the order taints, labels, resources, colocation, availability, limits. There is at least one.
     Excluded(Vec<String>),
 }
 
@@ -52,8 +53,8 @@ pub(crate) enum Ruling {
 pub(crate) struct PodRulings {
     /// The rulings, in the order of pools and catalogues.
     pub offerings: Vec<OfferingRuling>,
-    /// If none fits: the index of the offering that the fewest things keep from fitting, and the change that would make it fit. The
-    /// change is empty if no change of the pod or the pool would help.
+    /// If none fits: the index of the offering that the fewest things keep from fitting, and the change that would make it fit. A limit
+    /// on this offering is one of its reasons, too. The change is empty if no change of the pod or the pool would help.
     pub nearest: Option<(usize, String)>,
 }
 
@@ -76,11 +77,13 @@ pub(crate) fn rulings(
     spread_hosts::set_least(&mut colocation, snapshot, &daemons, &rooms, &supply);
     let attachable = &volumes.attachable;
     let wider = Wider { snapshot, supply: &supply, daemons: &daemons, attachable, sharing: options.sharing };
+    let limits = Limits::new(&supply, snapshot, options);
     let mut known: BTreeMap<(&PodSpec, usize), Rc<PodRulings>> = BTreeMap::new();
     let mut of = |key: &PodKey| {
         // This spec includes the requirements of the pod's volumes.
         let (spec, profile) = (&snapshot.pods.get(key)?.spec, colocation.of(key));
-        let fresh = || Rc::new(Judge { wider, colocation: &colocation, spec, profile }.judge());
+        let fresh =
+            || Rc::new(Judge { wider, limits: &limits, colocation: &colocation, spec, profile }.judge());
         Some(known.entry((spec, profile)).or_insert_with(fresh).clone())
     };
     pods.iter().map(|key| of(key)).collect()
@@ -89,6 +92,7 @@ pub(crate) fn rulings(
 /// The inputs of the rulings for one pod.
 struct Judge<'s, 'a> {
     wider: Wider<'s, 'a>,
+    limits: &'s Limits,
     colocation: &'s Colocation<'a>,
     spec: &'s PodSpec,
     profile: usize,
@@ -107,6 +111,7 @@ struct Nearest {
     rank: (GpuMatch, usize, Reverse<usize>, Reverse<usize>, u16, OfferingId),
     /// Index into [`Supply::pools`](crate::supply::offerings::Supply::pools).
     pool: usize,
+    offer: PoolOffering,
     /// Index into [`PodRulings::offerings`].
     index: usize,
     misses: Vec<Miss>,
@@ -120,6 +125,8 @@ enum Change {
     Less(ResourceName, u64),
     /// The offering does not have this label.
     Label(Requirement),
+    /// One node of the offering is beyond a limit; the words for the user. What a wider pool would buy instead is within limits.
+    Limit(String),
 }
 
 impl Judge<'_, '_> {
@@ -152,7 +159,8 @@ impl Judge<'_, '_> {
                     let gpus = GpuMatch::of(supply.instance_type(at, offer.offering), self.spec);
                     let rank = (gpus, things, Reverse(stage), Reverse(near), shortage, offering.clone());
                     if nearest.as_ref().is_none_or(|nearest| rank < nearest.rank) {
-                        nearest = Some(Nearest { rank, pool: at, index: offerings.len(), misses });
+                        let index = offerings.len();
+                        nearest = Some(Nearest { rank, pool: at, offer: *offer, index, misses });
                     }
                 }
                 offerings.push(OfferingRuling { pool: offered.pool.name.clone(), offering, ruling });
@@ -160,10 +168,24 @@ impl Judge<'_, '_> {
         }
         let fits = offerings.iter().any(|one| matches!(one.ruling, Ruling::Fits(_)));
         let asked = Asked { spec: self.spec, requests: &requests, gpus: need.as_ref() };
-        let nearest = nearest
-            .filter(|_| !fits)
-            .map(|nearest| (nearest.index, self.change(nearest.pool, asked, nearest.misses)));
+        let nearest = nearest.filter(|_| !fits).map(|mut nearest| {
+            if let Some(limit) = self.beyond(nearest.pool, &nearest.offer) {
+                let words = format!("beyond {limit}");
+                if let Ruling::Excluded(reasons) = &mut offerings[nearest.index].ruling {
+                    reasons.push(words.clone());
+                }
+                nearest.misses.push(Miss { words, change: Change::Limit(format!("raise {limit}")) });
+            }
+            (nearest.index, self.change(nearest.pool, asked, nearest.misses))
+        });
         PodRulings { offerings, nearest }
+    }
+
+    /// Returns the limit that one more node of an offering would break, in words.
+    fn beyond(&self, at: usize, offer: &PoolOffering) -> Option<String> {
+        let supply = self.wider.supply;
+        let uses = self.limits.uses(supply, at, offer.offering, offer.availability.price());
+        Some(self.limits.named(self.limits.first_beyond(&uses)?, supply))
     }
 
     /// Returns the pod's rules on labels of other programs, each with the rule of ours that is advised at the pool instead.
@@ -268,7 +290,8 @@ impl Judge<'_, '_> {
         (stage, all)
     }
 
-    /// Returns the changes that together make an offering of the pool fit; empty if no change is known to.
+    /// Returns the changes that together make an offering of the pool fit; empty if no change is known to. Only changes of which each
+    /// helps alone are alternatives.
     fn change(&self, at: usize, asked: Asked<'_>, misses: Vec<Miss>) -> String {
         let pool = self.wider.supply.pools[at].pool.in_words();
         let widen = self
@@ -280,44 +303,50 @@ impl Judge<'_, '_> {
         if !is_cut && misses.iter().any(is_instance) && self.wider.holds_if_cut(asked.spec) {
             return "plan with `--sharing mig`".to_owned();
         }
-        let is_disk = |resource: &ResourceName| resource.as_str() == ResourceName::EPHEMERAL_STORAGE;
-        let catalogue = self.wider.supply.catalogue(at);
-        let larger_disk = catalogue
-            .addable(ResourceName::EPHEMERAL_STORAGE)
-            .map(|change| format!("{change} of {}", self.wider.supply.pools[at].pool.node_class));
-        let (mut less, mut others, mut widens) = (Vec::new(), Vec::new(), false);
+        if !is_cut
+            && misses.iter().any(is_instance)
+            && let Some(limit) = self.wider.limit_if_cut(asked.spec)
+        {
+            return format!("plan with `--sharing mig`, and raise spec.limits, because {limit}");
+        }
+        let larger = |resource: &ResourceName| self.wider.supply.enlarging(at, resource);
+        let (mut less, mut others, mut limit) = (Vec::new(), Vec::new(), None);
+        // Whether a wider pool helps, and whether the pool must be wider: less of what it lacks is no way out then.
+        let (mut widens, mut must_widen) = (false, false);
         for miss in misses {
             match miss.change {
                 Change::Words(words) => others.push(words),
-                Change::Less(resource, available) if larger_disk.is_some() && is_disk(&resource) => {
+                Change::Limit(words) => limit = Some(words),
+                Change::Less(resource, available) if larger(&resource).is_some() => {
                     let ask = (available > 0).then(|| {
                         format!(", or ask for at most {} {resource}", at_most(&resource, available))
                     });
-                    others
-                        .extend(larger_disk.as_ref().map(|change| change.clone() + &ask.unwrap_or_default()));
+                    others.extend(larger(&resource).map(|change| change + &ask.unwrap_or_default()));
                 }
                 Change::Less(_, 0) if widen.is_none() => return String::new(),
                 Change::Less(resource, available) => {
                     widens = true;
-                    less.extend(
-                        (available > 0).then(|| format!("{} {resource}", at_most(&resource, available))),
-                    );
+                    must_widen |= available == 0;
+                    less.push(format!("{} {resource}", at_most(&resource, available)));
                 }
                 Change::Label(wanted)
                     if widen.is_none() || !DECIDED_BY_OFFERING.contains(&wanted.key.as_str()) =>
                 {
                     others.push(label_change(&wanted, at, self.wider.supply));
                 }
-                Change::Label(_) => widens = true,
+                Change::Label(_) => (widens, must_widen) = (true, true),
             }
         }
         if others.iter().any(String::is_empty) {
             return String::new();
         }
+        // What lets the pod onto this offering.
         let ask = (!less.is_empty()).then(|| format!("ask for at most {}", list(&less, SHOWN)));
-        let room = match (ask, widen.filter(|_| widens)) {
-            (Some(ask), Some(widen)) => Some(format!("{ask}, or {widen}")),
-            (ask, widen) => ask.or(widen),
+        let here: Vec<String> = ask.into_iter().chain(limit).collect();
+        let here = (!must_widen && !here.is_empty()).then(|| here.join(" and "));
+        let room = match (here, widen.filter(|_| widens)) {
+            (Some(here), Some(widen)) => Some(format!("{here}, or {widen}")),
+            (here, widen) => here.or(widen),
         };
         others.into_iter().chain(room).collect::<Vec<_>>().join("; and ")
     }

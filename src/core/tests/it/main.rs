@@ -16,6 +16,7 @@ mod existing_nodes;
 mod expected;
 mod expected_volumes;
 mod explanations;
+mod followed_advice;
 mod gang_losses;
 mod gangs;
 mod health;

@@ -210,3 +210,14 @@ fn a_plan_says_what_min_values_cost_where_they_keep_pods_off_a_node_with_less_ch
     assert_eq!(costs(3), (usd("0.80"), vec![(CostRule::MinValues, Some(usd("0.20")))]));
     assert_eq!(costs(1), (usd("0.60"), vec![]), "a rule that costs nothing is not listed");
 }
+
+#[test]
+fn only_a_simpler_way_with_a_node_that_leaves_too_little_choice_breaks_min_values() {
+    let four =
+        |pool| with(cluster(kinds(), [pool]), (0..4).map(|at| pod(&format!("p{at}"), requests(3, 1, 0))));
+    let baselines = planned(&four(asking(INSTANCE_TYPE, 2))).baselines;
+    assert_eq!(baselines.first_fit.cost, usd("0.60"), "only `large` holds four pods");
+    assert!(baselines.first_fit.breaks_min_values);
+    assert!(!baselines.one_pod_per_node.breaks_min_values);
+    assert!(!planned(&four(pool("gpu"))).baselines.first_fit.breaks_min_values);
+}

@@ -63,7 +63,7 @@ fn a_gang_with_an_unplaceable_pod_gets_no_nodes_and_an_explanation() {
         assert_eq!(left.reason, UnplacedReason::GangIncomplete);
         assert!(
             left.message.starts_with(
-                "4 pods of its PodGroup default/train start together, but only 3 of them have room, so Poolwright buys nothing for any; pod default/train-"
+                "4 pods of its PodGroup default/train start together, but a plan with them has room for only 3, so Poolwright buys nothing for any; pod default/train-"
             ),
             "{}",
             left.message
@@ -91,7 +91,7 @@ fn a_limit_that_leaves_a_gang_out_counts_only_what_is_bought() {
     assert_eq!(bought, 1);
     assert!(
         beside.ends_with(
-            "leaves too little for its gang (in use or on order: 1; left: 2; it would take up to 4 at once); \
+            "leaves too little for its gang (in use or on order if nothing is bought for it: 1; left: 2; it would take up to 4 at once); \
              raise spec.limits (5 is enough)"
         ),
         "{beside}"
@@ -112,7 +112,7 @@ fn a_limit_as_high_as_the_message_says_lets_the_gang_start() {
     let (_, said) = why(&short, "train-0");
     assert!(
         said.ends_with(
-            "limit usdPerHour = 4.50 of pool `gpu` leaves too little for its gang (in use or on order: $1.01/h; left: $3.49/h; \
+            "limit usdPerHour = 4.50 of pool `gpu` leaves too little for its gang (in use or on order if nothing is bought for it: $1.01/h; left: $3.49/h; \
              it would take up to $4.02/h at once); raise spec.limits (5.03 is enough)"
         ),
         "{said}"

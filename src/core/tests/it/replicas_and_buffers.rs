@@ -269,3 +269,20 @@ fn room_is_kept_by_a_schedule_and_goes_when_its_time_is_over() {
     assert!(decide(&snapshot, at(7200)).wake_at.is_some_and(|at_| at_ <= at(7260)), "nobody else tells");
     assert!(closes(9 * 3600 + 60), "after it, it goes");
 }
+
+#[test]
+fn a_plan_counts_units_of_buffers_apart_from_pods() {
+    let limits = PoolLimits { nodes: Some(2), ..PoolLimits::default() };
+    let pool = Pool {
+        requirements: vec![is_in("node.kubernetes.io/instance-type", &["g5.xlarge"])],
+        limits,
+        ..buffered(vec![buffer(3, 1, 1)])
+    };
+    let plan = planned(&with(cluster(aws(), [pool]), [pod("a", requests(2, 1, 0))]));
+    assert_eq!((plan.counts.total, plan.counts.on_new, plan.counts.unplaced), (1, 1, 0));
+    assert_eq!((plan.counts.units, plan.counts.units_unplaced), (3, 1), "two nodes of one GPU are allowed");
+    assert_eq!(plan.units_on.values().copied().collect::<Vec<_>>(), [1, 1]);
+    // A node for the pod alone leaves one node for the units that the plan has room for.
+    let alone = plan.baselines.one_pod_per_node;
+    assert_eq!((alone.unplaced, alone.units_unplaced), (0, 1));
+}

@@ -185,6 +185,25 @@ fn pods_that_only_spot_would_fit_wait_and_their_reason_names_the_floor() {
 }
 
 #[test]
+fn a_floor_and_a_choice_of_capacity_types_that_exclude_each_other_are_both_named_and_without_one_pods_are_planned()
+ {
+    let choosing = |pool: Pool| Pool { min_values: [(CAPACITY_TYPE.to_owned(), 2)].into(), ..pool };
+    let barred = "pool `gpu` asks for 2 values of `poolwright.dev/capacity-type` (minValues), but the launch of an on-demand node lists \
+                  no spot offering, because the pool has rules on spot nodes (spec.spot); lower minValues to 1, or remove these rules";
+    let plan = planned(&of(choosing(number(1)), 4));
+    assert_eq!((plan.claims.len(), plan.unplaced.len()), (0, 4));
+    for left in &plan.unplaced {
+        let floor =
+            "pool `gpu` must have at least 1 node on demand (spec.spot.onDemandFloor), which it cannot buy: ";
+        assert_eq!((left.reason, &left.message), (UnplacedReason::LimitReached, &format!("{floor}{barred}")));
+    }
+    let share = planned(&of(choosing(percent(20)), 4));
+    assert!(share.unplaced.iter().any(|left| left.message == barred), "{:?}", share.unplaced);
+    assert_eq!(bought_of(&planned(&of(number(1), 4))), (1, 3));
+    assert_eq!(bought_of(&planned(&of(choosing(pool("gpu")), 4))), (0, 4));
+}
+
+#[test]
 fn the_spot_nodes_are_divided_so_that_none_of_their_offerings_exceeds_its_share() {
     let spot_only =
         |max_share| Pool { requirements: vec![is_in(CAPACITY_TYPE, &["spot"])], ..ruled(None, max_share) };
@@ -456,4 +475,13 @@ fn a_plan_under_a_floor_costs_no_more_than_the_best_of_all_ways_to_group_its_pod
         assert!(plan.cost.micros() <= lowest + lowest / 1000, "{}, not {lowest}; {told}", plan.cost);
         assert!(plan.bound.micros() <= lowest, "bound {} above {lowest}; {told}", plan.bound);
     }
+}
+
+#[test]
+fn first_fit_breaks_the_rules_on_spot_nodes_only_where_its_own_nodes_do() {
+    let breaks = |snapshot: &Snapshot| planned(snapshot).baselines.first_fit.breaks_spot_rules;
+    assert!(breaks(&of(percent(20), 10)), "it buys ten spot nodes");
+    assert!(!breaks(&of(pool("gpu"), 10)));
+    assert!(!breaks(&with(of(percent(20), 1), running(1, 0))), "one of two nodes is on demand");
+    assert!(breaks(&of(ruled(None, Some(40)), 10)), "all ten spot nodes are of one offering");
 }

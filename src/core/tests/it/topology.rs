@@ -3,6 +3,7 @@
 mod fewer_zones;
 mod shared_node;
 mod spread;
+mod zones_under_limits;
 
 use std::collections::BTreeMap;
 
@@ -366,7 +367,9 @@ fn a_group_that_must_share_a_label_that_new_nodes_lack_is_left_out_and_the_label
 fn a_limit_is_reached_without_a_pod_being_moved_to_zones_in_vain() {
     let mut small = pool("cpu");
     small.limits.nodes = Some(2);
-    let pods = ["p", "q", "r"].map(|name| spreading(app(name, "web"), 1));
+    // A node holds one of them.
+    let large = |name| Pod { spec: pod(name, requests(3, 1, 0)).spec, ..app(name, "web") };
+    let pods = ["p", "q", "r"].map(|name| spreading(large(name), 1));
     let snapshot = with(cluster(three_zones(), [small]), pods);
     let plan = planned(&snapshot);
     assert_eq!(counts(&snapshot, &plan), [1, 1]);

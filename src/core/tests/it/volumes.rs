@@ -184,6 +184,33 @@ fn a_volume_where_no_offering_is_names_the_claim_the_volume_and_the_zones() {
 }
 
 #[test]
+fn a_volume_elsewhere_than_the_pods_to_be_with_is_named_and_with_one_in_their_zone_the_pod_is_planned() {
+    let first = Pod { labels: [("app".to_owned(), "db".to_owned())].into(), ..wants("first", "db") };
+    let of = |claim: &str| {
+        let mut near = wants("p", claim);
+        near.spec.affinity = vec![PodAffinityTerm {
+            topology_key: ZONE.into(),
+            namespaces: Namespaces::Named(["default".to_owned()].into()),
+            selector: Some(vec![is_in("app", &["db"])]),
+        }];
+        let claims = [("db", "u"), ("there", "v"), ("elsewhere", "w")];
+        let snapshot = with(shop(), [first.clone(), near]);
+        let snapshot = with(snapshot, claims.map(|(claim, volume)| bound_to(claim, volume)));
+        let zones = [("u", "a"), ("v", "a"), ("w", "b")];
+        planned(&with(snapshot, zones.map(|(name, zone)| volume(name, vec![only(ZONE, &[zone])]))))
+    };
+    let plan = of("elsewhere");
+    assert_eq!((zones(&plan), plan.unplaced.len()), (vec!["a: first".to_owned()], 1));
+    assert_eq!(plan.unplaced[0].reason, UnplacedReason::TopologyRule);
+    assert_eq!(
+        plan.unplaced[0].message,
+        "must be with other pods over `topology.kubernetes.io/zone` (required pod affinity), which are in a, but PersistentVolumeClaim \
+         `elsewhere` (volume `w`) is usable only elsewhere; use a volume that is usable there, or change the rule"
+    );
+    assert_eq!(zones(&of("there")), ["a: first p"]);
+}
+
+#[test]
 fn two_volumes_in_different_zones_can_be_used_nowhere_together() {
     let mut both = wants("p", "one");
     both.volumes.push(PodVolume::Claim { name: "two".into(), ephemeral: false });

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Manifest;
 use super::objects::Object;
 use crate::owned::{Maker, Owned};
-use crate::workload::{Expansion, GangOf};
+use crate::workload::{Expansion, GangOf, Made};
 
 /// The gangs of the objects so far, and the pods of each controller.
 #[derive(Default)]
@@ -29,7 +29,8 @@ pub(super) struct OfObject {
     /// The makers of pods that do not start with the others.
     later: Vec<Maker>,
     namespace: String,
-    withheld: usize,
+    /// How many pods of each gang a quota withholds. The others of the gang do not start without them.
+    withheld: BTreeMap<usize, usize>,
 }
 
 impl Gangs {
@@ -48,12 +49,32 @@ impl Gangs {
             }
             by_name.extend(made.origin.gang.map(|gang| (made.pod.key.name().into_owned(), gang)));
         }
-        let (gangs, namespace) = (expansion.gangs.clone(), String::new());
-        Some(OfObject { object: Value::Null, gangs, by_name, makers, later, namespace, withheld: 0 })
+        let (gangs, namespace, withheld) = (expansion.gangs.clone(), String::new(), BTreeMap::new());
+        Some(OfObject { object: Value::Null, gangs, by_name, makers, later, namespace, withheld })
     }
 
-    /// Adds an object with the pods that it lacks, without those that a quota withholds.
-    pub fn add(&mut self, object: &Object, gangs: Option<OfObject>, pods: &[Pod], withheld: usize) {
+    /// Counts the pods of each gang without which its others do not start.
+    pub fn needed(pods: &[Made]) -> BTreeMap<usize, usize> {
+        let mut count = BTreeMap::new();
+        for gang in pods.iter().filter(|made| !made.origin.comes_last).filter_map(|made| made.origin.gang) {
+            *count.entry(gang).or_default() += 1;
+        }
+        count
+    }
+
+    /// Adds an object with the pods that it lacks, without those that a quota withholds. `needed` counts the pods of each gang that
+    /// it lacks, and `created` those that no quota withholds.
+    pub fn add(
+        &mut self,
+        object: &Object,
+        gangs: Option<OfObject>,
+        pods: &[Pod],
+        [needed, created]: [BTreeMap<usize, usize>; 2],
+    ) {
+        let mut withheld = needed;
+        for (gang, left) in &mut withheld {
+            *left -= created.get(gang).copied().unwrap_or_default();
+        }
         let (kind, namespace) = (object.kind.clone(), object.namespace().to_owned());
         if let Some(name) = super::meta(&object.value, "name") {
             let names = pods.iter().map(|pod| pod.key.name().into_owned()).collect();
@@ -89,7 +110,12 @@ impl Gangs {
                         pod.group.is_none() && pod.phase != PodPhase::Finished
                     })
                     .collect();
-                let all = i64::try_from(places.len() + of.withheld).unwrap_or(i64::MAX);
+                // Of a gang whose pods are all withheld, or belong to a PodGroup of their own, nothing is planned.
+                if places.is_empty() {
+                    continue;
+                }
+                let withheld = of.withheld.get(&number).copied().unwrap_or_default();
+                let all = i64::try_from(places.len() + withheld).unwrap_or(i64::MAX);
                 let least = u32::try_from(all.saturating_sub(gang.optional).max(1)).unwrap_or(u32::MAX);
                 if all < 2 || least < 2 {
                     continue;

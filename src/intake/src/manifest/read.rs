@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::api::{apps, storage::v1 as storage};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_api::FieldProblem;
 use poolwright_api::strict::{self, read};
 use poolwright_core::{Pod, StorageClass};
@@ -221,10 +222,11 @@ impl Object {
         let mut nameless = Manifest::default();
         let has_name = meta(&self.value, "name").or_else(|| meta(&self.value, "generateName")).is_some();
         if !has_name {
-            problems.push(FieldProblem::new("metadata.name", "missing", "give the object a name"));
+            problems.extend(self.nameless());
         }
         let into = if has_name { &mut *manifest } else { &mut nameless };
-        self.convert_into(into, shared).keep(&mut problems);
+        // A name that is no text is told once.
+        add_untold(self.convert_into(into, shared).err().unwrap_or_default(), &mut problems);
         // Of an object with unknown fields, the rest is checked when it is read without them.
         if problems.iter().all(|problem| problem.cause != strict::UNKNOWN_FIELD) {
             add_untold(self.refusals(), &mut problems);
@@ -234,6 +236,28 @@ impl Object {
         }
         manifest.notes.extend(self.doubts());
         Ok(())
+    }
+
+    /// Returns why the object has no name: the name is no text, or it is missing.
+    fn nameless(&self) -> Vec<FieldProblem> {
+        let stated = &self.value["metadata"];
+        let place = |path: &str| {
+            let path = path.to_owned();
+            move |problem: FieldProblem| FieldProblem { path: path.clone(), ..problem }
+        };
+        if !stated.is_null() && !stated.is_object() {
+            let found = read::<ObjectMeta>(stated).err().unwrap_or_default();
+            return found.into_iter().map(place("metadata")).collect();
+        }
+        let no_text = |field: &str| {
+            let found = read::<Option<String>>(&stated[field]).err().unwrap_or_default();
+            found.into_iter().map(place(&format!("metadata.{field}"))).collect::<Vec<_>>()
+        };
+        let found = [no_text("name"), no_text("generateName")].concat();
+        if found.is_empty() {
+            return vec![FieldProblem::new("metadata.name", "missing", "give the object a name")];
+        }
+        found
     }
 
     /// Reads the object into the manifest, unless a quota does not allow it. Its own problems are told all the same.
@@ -489,6 +513,7 @@ impl Object {
         }
         expansion.pods.retain(|made| made.origin.later.is_none());
         let before = expansion.pods.len();
+        let needed = Gangs::needed(&expansion.pods);
         let (over, notes) = self.hold_back(&mut expansion, had.map_or(0, |had| had.all), shared);
         if let Some(had) = had.filter(|_| before > 0) {
             let lacks = expansion.pods.len();
@@ -520,8 +545,9 @@ impl Object {
         manifest.missing.extend(self.missing(&expansion.pods));
         let polite = expansion.pods.iter().filter(|made| made.is_polite);
         manifest.polite.extend(polite.map(|made| made.pod.key.clone()));
+        let of_gangs = [needed, Gangs::needed(&expansion.pods)];
         let pods: Vec<Pod> = expansion.pods.into_iter().map(|made| made.pod).collect();
-        shared.gangs.add(self, gangs, &pods, before - pods.len());
+        shared.gangs.add(self, gangs, &pods, of_gangs);
         shared.bound.add(self, &pods);
         self.count_refused(expansion.refused + before - pods.len(), manifest);
         if !pods.is_empty() {

@@ -9,7 +9,9 @@ use super::labels;
 use super::objects::{Object, group, meta};
 use super::pod_refusals;
 use super::slips::slip;
+use crate::admission::built_in;
 use crate::error::{IntakeError, OfObject, add_untold, quantity_problem};
+use crate::quota::REQUESTS;
 
 pub(super) type Problems = Vec<FieldProblem>;
 
@@ -22,6 +24,9 @@ const ROLES: [(&str, &str, &[&str]); 3] = [
 
 /// The largest value of a PriorityClass that is not of the system.
 const MOST_PRIORITY: i64 = 1_000_000_000;
+
+/// The beginning of the names of PriorityClasses that only the system may have.
+const OF_SYSTEM: &str = "system-";
 
 /// The resources without a domain in their name, besides huge pages.
 const STANDARD: [&str; 5] = ["cpu", "memory", "ephemeral-storage", "storage", "pods"];
@@ -51,9 +56,14 @@ impl Object {
                 problems.push(quantity_problem(&path, &error));
             }
             if let Some(Misspelt { is_refused: true, meant }) = misspelt(&name) {
-                let cause = format!("`{name}` must be a standard resource type or fully qualified");
+                let cause = if name.contains('/') {
+                    format!("`{name}` begins with `{REQUESTS}`, which only quotas write before a resource")
+                } else {
+                    format!("`{name}` must be a standard resource type or fully qualified")
+                };
                 let next = match meant {
                     Some(meant) => format!("did you mean {meant}?"),
+                    None if name.contains('/') => format!("write it without `{REQUESTS}`"),
                     None => "use cpu, memory, ephemeral-storage, or a name with a domain".to_owned(),
                 };
                 problems.push(FieldProblem::new(path, cause, next));
@@ -173,9 +183,11 @@ fn misspelt(name: &str) -> Option<Misspelt> {
         let vendor = gpu.split('.').next().unwrap_or_default();
         domain.split('.').any(|part| part == vendor)
     };
-    let gpu = *GPUS.iter().find(is_of_vendor)?;
     let is_gpu = own == "gpu" || own == "gpus";
-    (is_gpu && name != gpu).then_some(Misspelt { is_refused: false, meant: Some(gpu) })
+    let gpu = GPUS.iter().find(is_of_vendor).copied().filter(|gpu| is_gpu && name != *gpu);
+    // Only quotas count extended resources under such names. Names in the domain of Kubernetes are not checked for it.
+    let is_refused = name.starts_with(REQUESTS) && !name.contains("kubernetes.io/");
+    (is_refused || gpu.is_some()).then_some(Misspelt { is_refused, meant: gpu })
 }
 
 /// Checks the spec of a Job at a path.
@@ -252,9 +264,24 @@ fn stateful_set(spec: &Value) -> Problems {
 
 fn priority_class(class: &Value) -> Problems {
     let mut problems = Vec::new();
-    let is_of_system = meta(class, "name").is_some_and(|name| name.starts_with("system-"));
-    let too_high = class["value"].as_i64().filter(|value| *value > MOST_PRIORITY && !is_of_system);
-    if let Some(value) = too_high {
+    let name = meta(class, "name").unwrap_or_default();
+    let value = &class["value"];
+    // A value of a wrong type is told elsewhere.
+    let value = if value.is_null() { Some(0) } else { value.as_i64() };
+    if let Some(fixed) = built_in(name).map(i64::from) {
+        if let Some(value) = value.filter(|value| *value != fixed) {
+            let cause = format!("`{value}` is not {fixed}, the value of {name} in every cluster");
+            problems.push(FieldProblem::new("value", cause, format!("write {fixed}, or rename your class")));
+        }
+        if class["globalDefault"] == true {
+            let cause = format!("an API server refuses {name} as the default");
+            problems.push(FieldProblem::new("globalDefault", cause, "remove it"));
+        }
+    } else if name.starts_with(OF_SYSTEM) {
+        let cause = format!("an API server refuses `{name}`, because it reserves names with `{OF_SYSTEM}`");
+        problems.push(FieldProblem::new("metadata.name", cause, "rename it"));
+    }
+    if let Some(value) = value.filter(|value| *value > MOST_PRIORITY && built_in(name).is_none()) {
         let cause = format!("`{value}` is more than {MOST_PRIORITY}, the most for your own classes");
         problems.push(FieldProblem::new("value", cause, "lower it"));
     }

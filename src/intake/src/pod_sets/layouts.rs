@@ -38,7 +38,7 @@ pub(super) fn training_job(object: &Value, name: &str) -> Result<Sets, Problems>
         return Ok(Sets::none(format!("`{by}` manages it, and may make its pods elsewhere")));
     }
     let roles = spec[field].as_object().filter(|roles| !roles.is_empty());
-    let roles = roles.ok_or_else(|| missing(&format!("spec.{field}")))?;
+    let roles = roles.ok_or_else(|| lacking(&format!("spec.{field}"), &spec[field]))?;
     let (mut sets, mut total, mut workers) = (Sets::default(), 0, 0);
     let mut problems = Vec::new();
     for (role, replicas) in roles {
@@ -61,13 +61,16 @@ pub(super) fn training_job(object: &Value, name: &str) -> Result<Sets, Problems>
         // The launcher of an MPIJob is a Job, and the operator makes the other pods itself.
         let is_launcher = kind == "MPIJob" && role == "Launcher";
         let maker = if is_launcher { Maker::Other("Job", pods.name.clone()) } else { Maker::Itself };
-        sets.all.push(PodSet { maker, fixed: !is_launcher, ..pods });
+        let comes_last = is_launcher && spec["launcherCreationPolicy"] == "WaitForWorkersReady";
+        sets.all.push(PodSet { maker, fixed: !is_launcher, comes_last, ..pods });
         total += wanted;
         workers += if role == "Worker" { wanted } else { 0 };
     }
     if !problems.is_empty() {
         return Err(problems);
     }
+    // The operator creates the launcher after the workers.
+    sets.all.sort_by_key(|set| set.maker != Maker::Itself);
     let least = spec["runPolicy"]["schedulingPolicy"]["minAvailable"].as_i64();
     let elastic = spec["elasticPolicy"]["minReplicas"].as_i64();
     let least = least.or_else(|| elastic.map(|least| total - workers + least.min(workers)));
@@ -94,7 +97,7 @@ pub(super) fn leader_worker_set(object: &Value, name: &str) -> Result<Sets, Prob
         ],
     );
     if !template["workerTemplate"].is_object() {
-        problems.extend(missing("spec.leaderWorkerTemplate.workerTemplate"));
+        problems.extend(lacking("spec.leaderWorkerTemplate.workerTemplate", &template["workerTemplate"]));
     }
     if !problems.is_empty() {
         return Err(problems);
@@ -116,6 +119,7 @@ pub(super) fn leader_worker_set(object: &Value, name: &str) -> Result<Sets, Prob
         rule: "one group of a LeaderWorkerSet per topology domain".to_owned(),
     });
     let mut sets = Sets { keeps_running: true, ..Sets::default() };
+    let mut all_workers = Vec::new();
     for group in 0..groups {
         let (index, of_group) = (group.to_string(), format!("{name}-{group}"));
         let gang = (size > 1).then(|| {
@@ -127,18 +131,20 @@ pub(super) fn leader_worker_set(object: &Value, name: &str) -> Result<Sets, Prob
             ("leaderworkerset.sigs.k8s.io/name", name),
             ("leaderworkerset.sigs.k8s.io/group-index", index.as_str()),
         ];
-        let mut add = |pods: PodSet, maker: String| {
+        let made = |pods: PodSet, maker: String| {
             let maker = Maker::Other("StatefulSet", maker);
             let (extra, claims) = (exclusive.iter().cloned().collect(), claims.clone());
-            sets.all.push(PodSet { maker, fixed: true, gang, extra, claims, ..pods.labelled(labels) });
+            PodSet { maker, fixed: true, gang, extra, claims, ..pods.labelled(labels) }
         };
         let one = PodSet::new(name.to_owned(), 1, leader_path.clone(), leader);
-        add(PodSet { first: group, ..one }, name.to_owned());
+        sets.all.push(made(PodSet { first: group, ..one }, name.to_owned()));
         if size > 1 {
             let workers = PodSet::new(of_group.clone(), size - 1, worker_path.clone(), worker);
-            add(PodSet { first: 1, ..workers }, of_group);
+            all_workers.push(made(PodSet { first: 1, ..workers }, of_group));
         }
     }
+    // One StatefulSet creates all leaders at once. Each leader that is there gets one for its workers.
+    sets.all.extend(all_workers);
     Ok(sets)
 }
 
@@ -251,9 +257,10 @@ pub(super) fn ray_job(object: &Value, name: &str) -> Result<Sets, Problems> {
         let submitter =
             PodSet::new(format!("{name}-submitter"), 1, "spec.submitterPodTemplate".to_owned(), template);
         // It comes when the cluster is ready, as a pod of a Job. Without room for the cluster, it would never come: a node
-        // for it alone would stay empty, so it belongs to the gang of the cluster.
+        // for it alone would stay empty, so it belongs to the gang of the cluster. The cluster does not wait for it.
         let gang = (!sets.gangs.is_empty()).then_some(0);
-        sets.all.push(PodSet { maker: Maker::Other("Job", name.to_owned()), gang, ..submitter });
+        let maker = Maker::Other("Job", name.to_owned());
+        sets.all.push(PodSet { maker, gang, comes_last: true, ..submitter });
     } else if has_selector(spec) {
         return Ok(Sets::none("it runs on a RayCluster that is there already, and makes no pods of its own"));
     }
@@ -272,11 +279,12 @@ pub(super) fn ray_service(object: &Value, name: &str) -> Result<Sets, Problems> 
 
 fn ray(object: &Value, path: &str, name: &str, maker: Maker) -> Result<Sets, Problems> {
     let spec = at(object, path);
-    if !spec["headGroupSpec"]["template"].is_object() {
-        return Err(missing(&format!("{path}.headGroupSpec.template")));
+    let head = &spec["headGroupSpec"]["template"];
+    if !head.is_object() {
+        return Err(lacking(&format!("{path}.headGroupSpec.template"), head));
     }
     let scales = spec["enableInTreeAutoscaling"] == true;
-    let mut head = spec["headGroupSpec"]["template"].clone();
+    let mut head = head.clone();
     if scales && let Some(containers) = head["spec"]["containers"].as_array_mut() {
         // The operator adds the autoscaler to the head, with these resources unless others are written.
         let usual = json!({"cpu": "500m", "memory": "512Mi"});
@@ -346,8 +354,8 @@ pub(super) fn volcano_job(object: &Value, name: &str) -> Result<Sets, Problems> 
     if let Some(none) = suspended_or_ended(["Aborted", "Aborting"].contains(&phase), ended) {
         return Ok(none);
     }
-    let tasks =
-        spec["tasks"].as_array().filter(|tasks| !tasks.is_empty()).ok_or_else(|| missing("spec.tasks"))?;
+    let tasks = spec["tasks"].as_array().filter(|tasks| !tasks.is_empty());
+    let tasks = tasks.ok_or_else(|| lacking("spec.tasks", &spec["tasks"]))?;
     let scheduler = spec["schedulerName"].as_str().filter(|name| !name.is_empty()).unwrap_or("volcano");
     let (mut sets, mut total, mut least) = (Sets::default(), 0, 0);
     for (index, task) in tasks.iter().enumerate() {
@@ -383,16 +391,30 @@ pub(super) fn rollout(object: &Value, name: &str) -> Result<Sets, Problems> {
 
 /// A kind that has `replicas` and `template`.
 pub(super) fn replicas(object: &Value, name: &str) -> Result<Sets, Problems> {
-    if !object["spec"]["template"].is_object() {
-        return Err(missing("spec.template"));
+    let template = &object["spec"]["template"];
+    if !template.is_object() {
+        return Err(lacking("spec.template", template));
     }
     let wanted = number(object, "spec.replicas", 1)?;
-    let set = PodSet::new(name.to_owned(), wanted, "spec.template".to_owned(), &object["spec"]["template"]);
+    let set = PodSet::new(name.to_owned(), wanted, "spec.template".to_owned(), template);
     let maker = match object["kind"].as_str() {
         Some("DeploymentConfig") => Maker::Begins("ReplicationController", format!("{name}-")),
         _ => Maker::Itself,
     };
     Ok(Sets { all: vec![PodSet { maker, ..set }], keeps_running: true, ..Sets::default() })
+}
+
+/// Returns the problem of a map or a list that an object must have: it is missing or empty, or a value of another type.
+fn lacking(path: &str, value: &Value) -> Problems {
+    let cause = match value {
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(list) if !list.is_empty() => "a list",
+        Value::Object(map) if !map.is_empty() => "a map",
+        _ => return missing(path),
+    };
+    one(FieldProblem::new(path, format!("invalid type: {cause}"), "correct the value"))
 }
 
 /// Kind, namespace and name.

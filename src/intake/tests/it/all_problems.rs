@@ -126,3 +126,53 @@ fn all_bad_amounts_of_a_quota_are_told() {
     let quota = object("v1", "ResourceQuota", "team", json!({"hard": hard}));
     assert_eq!(paths(&quota), ["spec.hard.cpu", "spec.hard.memory"]);
 }
+
+#[test]
+fn a_name_that_is_no_text_is_not_missing_too() {
+    let pod = |meta: Value| {
+        let spec = json!({"containers": [{"name": "a", "image": "x"}]});
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+    };
+    let node_class = |meta: Value| {
+        let spec = json!({"provider": "aws"});
+        json!({"apiVersion": API_VERSION, "kind": "KwokNodeClass", "metadata": meta, "spec": spec})
+    };
+    for one in [pod(json!({"name": true})), node_class(json!({"name": true}))] {
+        let found = told(&[one]);
+        let [only] = found.as_slice() else { panic!("{found:?}") };
+        let problem = "metadata.name: invalid type: boolean `true`, expected a string; write it in quotes";
+        assert!(only.ends_with(problem), "{only}");
+    }
+    assert_eq!(paths(&pod(json!({"generateName": 5}))), ["metadata.generateName"]);
+    assert_eq!(paths(&pod(json!(true))), ["metadata"]);
+    for none in [json!({}), json!({"name": ""}), Value::Null] {
+        let found = told(&[pod(none)]);
+        assert!(found[0].ends_with("metadata.name: missing; give the object a name"), "{found:?}");
+    }
+}
+
+#[test]
+fn a_template_of_a_wrong_type_is_not_missing() {
+    let only = |object: &Value| {
+        let found = told(std::slice::from_ref(object));
+        let [only] = found.as_slice() else { panic!("{found:?}") };
+        only.clone()
+    };
+    let set = |workers: Value| {
+        let template = json!({"size": 2, "workerTemplate": workers});
+        object(
+            "leaderworkerset.x-k8s.io/v1",
+            "LeaderWorkerSet",
+            "a",
+            json!({"leaderWorkerTemplate": template}),
+        )
+    };
+    let path = "spec.leaderWorkerTemplate.workerTemplate";
+    let wrong = only(&set(json!(true)));
+    assert!(wrong.ends_with(&format!("{path}: invalid type: a boolean; correct the value")), "{wrong}");
+    let none = only(&set(Value::Null));
+    assert!(none.ends_with(&format!("{path}: missing; add it")), "{none}");
+    let tasks = object("batch.volcano.sh/v1alpha1", "Job", "a", json!({"tasks": {"name": "a"}}));
+    let wrong = only(&tasks);
+    assert!(wrong.ends_with("spec.tasks: invalid type: a map; correct the value"), "{wrong}");
+}

@@ -124,6 +124,18 @@ fn priority_classes_and_roles_that_are_refused() {
     is_refused_for(&class("high", 1_000_000_001, "Never"), "value: `1000000001` is more than 1000000000");
     read(&[class("system-node-critical", 2_000_001_000, "PreemptLowerPriority")]);
     is_refused_for(&class("high", 7, "Always"), "preemptionPolicy: `Always` is not a policy of preemption");
+    let reserved =
+        "metadata.name: an API server refuses `system-mine`, because it reserves names with `system-`";
+    is_refused_for(&class("system-mine", 10, "Never"), reserved);
+    is_refused_for(
+        &class("system-mine", 2_000_000_000, "Never"),
+        "value: `2000000000` is more than 1000000000",
+    );
+    let fixed = "value: `7` is not 2000000000, the value of system-cluster-critical in every cluster";
+    is_refused_for(&class("system-cluster-critical", 7, "PreemptLowerPriority"), fixed);
+    let mut usual = class("system-cluster-critical", 2_000_000_000, "PreemptLowerPriority");
+    usual["globalDefault"] = json!(true);
+    is_refused_for(&usual, "globalDefault: an API server refuses system-cluster-critical as the default");
     let job = |kind: &str, field: &str, roles: Value| {
         let mut spec = json!({});
         spec[field] = roles;
@@ -160,6 +172,13 @@ fn misspelt_resources_are_refused_or_doubted() {
         is_refused_for(&asks(name), &problem);
     }
     is_refused_for(&asks("widgets"), "use cpu, memory, ephemeral-storage, or a name with a domain");
+    for (name, next) in [
+        ("requests.nvidia.com/gpu", "did you mean nvidia.com/gpu?"),
+        ("requests.example.com/nic", "write it without `requests.`"),
+    ] {
+        let cause = format!("`{name}` begins with `requests.`, which only quotas write before a resource");
+        is_refused_for(&asks(name), &format!("{cause}; {next}"));
+    }
     for name in ["nvidia.com/gpus", "nvidia/gpu"] {
         let manifest = read(&[asks(name)]);
         assert_eq!((manifest.pods.len(), manifest.notes.len()), (1, 1), "{:?}", manifest.notes);

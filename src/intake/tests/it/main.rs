@@ -40,4 +40,5 @@ mod spread_refusals;
 mod stored_kit;
 mod stored_own;
 mod volumes;
+mod withheld_gangs;
 mod workloads;

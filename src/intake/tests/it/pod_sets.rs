@@ -5,6 +5,8 @@ use poolwright_intake::Manifest;
 use poolwright_intake::manifest::parse;
 use serde_json::{Value, json};
 
+use crate::json_kit::gangs;
+
 fn read(object: &Value) -> Manifest {
     read_all(std::slice::from_ref(object))
 }
@@ -29,15 +31,6 @@ fn template(gpus: u32) -> Value {
 
 fn object(version: &str, kind: &str, name: &str, spec: Value) -> Value {
     json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec})
-}
-
-/// Returns each gang: what it stands for, how many start together, and how many pods it has.
-fn gangs(manifest: &Manifest) -> Vec<(String, u32, usize)> {
-    let of = |group: &poolwright_core::PodGroup| {
-        let pods = manifest.pods.iter().filter(|pod| pod.group_key().as_ref() == Some(&group.key));
-        (group.name(), group.min_count.expect("a gang"), pods.count())
-    };
-    manifest.pod_groups.iter().map(of).collect()
 }
 
 fn pytorch(workers: u32) -> Value {
@@ -142,7 +135,7 @@ fn each_group_of_a_leader_worker_set_is_a_gang() {
         json!({"replicas": 2, "leaderWorkerTemplate": {"size": 3, "workerTemplate": template(8)}}),
     );
     let manifest = read(&set);
-    let expected = ["llm-0", "llm-0-1", "llm-0-2", "llm-1", "llm-1-1", "llm-1-2"];
+    let expected = ["llm-0", "llm-1", "llm-0-1", "llm-0-2", "llm-1-1", "llm-1-2"];
     assert_eq!(names(&manifest), expected.map(|name| format!("default/{name}")));
     let gang = |at: u32| (format!("group {at} of LeaderWorkerSet default/llm"), 3, 3);
     assert_eq!(gangs(&manifest), [gang(0), gang(1)]);

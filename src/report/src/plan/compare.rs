@@ -1,5 +1,7 @@
 //! What the lower bound and simpler ways to buy say about a plan. A sentence about them holds for the costs that are printed.
 
+use std::cmp::Reverse;
+
 use poolwright_catalog::{Usd, UsdPerHour};
 use poolwright_core::plan::{Baseline, CostRule};
 use poolwright_solver::Proof;
@@ -41,8 +43,13 @@ pub enum Under {
 pub enum Against {
     /// It may exceed a limit of a namespace, which the plan keeps, so it is no other way to buy.
     BeyondNamespaceLimits,
-    /// It leaves this many of the plan's pods without a place, so the costs are not those of the same pods.
-    FewerPods(usize),
+    /// It leaves pods or units of buffers without a place, so the costs are not those of the same pods.
+    Fewer {
+        /// The number of pods.
+        pods: usize,
+        /// The number of units of buffers.
+        units: usize,
+    },
     /// It costs more, by this part of the plan's cost.
     Dearer(f64),
     /// It costs as much, or more than a plan that costs nothing.
@@ -52,22 +59,22 @@ pub enum Against {
 }
 
 /// Why a simpler way to buy costs less than a plan.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum WhyCheaper {
     /// It costs this much more over time.
     OverTime(Usd),
     /// It is expected to lose this much more by interruptions.
     Interruptions(UsdPerHour),
-    /// Its nodes may leave the cloud less choice than `minValues` of a pool asks for.
-    MinValues,
-    /// Its nodes may break a rule of a pool on spot nodes.
-    SpotRules,
+    /// It breaks these rules, which the plan keeps: those that cost something, the dearest first.
+    Breaks(Vec<CostRule>),
     /// A limit made the plan choose in steps.
     Steps,
     /// The search ended before the best plan.
     Search,
     /// Without this rule the plan would cost less too.
     Rule(CostRule),
+    /// The plan keeps this rule, and what that costs is not known.
+    Unpriced(CostRule),
     /// No reason is known.
     Unknown,
 }
@@ -102,6 +109,15 @@ impl Document {
         }
     }
 
+    /// Returns whether a lower bound is known. A bound of zero says nothing about a plan that costs something.
+    pub fn is_bounded(&self) -> bool {
+        match (&self.over_time, self.lower_bound_usd_per_hour) {
+            (Some(over_time), _) => over_time.lower_bound_usd > Usd::default(),
+            (None, Some(bound)) => bound > UsdPerHour::ZERO,
+            (None, None) => false,
+        }
+    }
+
     /// Returns the cost and the expected loss.
     fn counted(&self) -> UsdPerHour {
         self.cost_usd_per_hour + self.risk_usd_per_hour.unwrap_or_default()
@@ -112,8 +128,8 @@ impl Document {
         let (mine, theirs) = (self.cost_usd_per_hour, other.cost);
         if other.ignores_namespace_limits {
             Against::BeyondNamespaceLimits
-        } else if other.unplaced > 0 {
-            Against::FewerPods(other.unplaced)
+        } else if other.unplaced + other.units_unplaced > 0 {
+            Against::Fewer { pods: other.unplaced, units: other.units_unplaced }
         } else if theirs < mine {
             Against::Cheaper(mine.saturating_sub(theirs), self.why_cheaper(other))
         } else if theirs > mine && mine > UsdPerHour::ZERO {
@@ -133,18 +149,37 @@ impl Document {
         if self.over_time.is_none() && loses > UsdPerHour::ZERO && other.cost + other.risk >= self.counted() {
             return WhyCheaper::Interruptions(loses);
         }
-        if other.ignores_min_values {
-            WhyCheaper::MinValues
-        } else if other.ignores_spot_rules {
-            WhyCheaper::SpotRules
+        let mut broken = self.broken(other);
+        broken.sort_by_key(|(_, price)| Reverse(*price));
+        let costs = |(_, price): &&(CostRule, Option<UsdPerHour>)| *price != Some(UsdPerHour::ZERO);
+        let that_cost: Vec<CostRule> = broken.iter().filter(costs).map(|(rule, _)| *rule).collect();
+        let others = || self.rules.iter().filter(|of| of.rule != CostRule::Interruptions);
+        if !that_cost.is_empty() {
+            WhyCheaper::Breaks(that_cost)
         } else if self.in_steps {
             WhyCheaper::Steps
         } else if matches!(self.verdict(), Verdict::Within(_)) {
             WhyCheaper::Search
-        } else if let Some(of) = self.rules.iter().find(|of| of.rule != CostRule::Interruptions) {
+        } else if !broken.is_empty() {
+            // Each of two rules may cost nothing as long as the other is there.
+            WhyCheaper::Breaks(broken.into_iter().map(|(rule, _)| rule).collect())
+        } else if let Some(of) = others().find(|of| of.usd_per_hour > Some(UsdPerHour::ZERO)) {
             WhyCheaper::Rule(of.rule)
+        } else if let Some(of) = others().find(|of| of.usd_per_hour.is_none() || of.at_least) {
+            WhyCheaper::Unpriced(of.rule)
         } else {
             WhyCheaper::Unknown
         }
+    }
+
+    /// Returns the rules of the plan that another way to buy breaks, with their prices. A rule that no node of the plan concerns
+    /// has no price.
+    fn broken(&self, other: &Baseline) -> Vec<(CostRule, Option<UsdPerHour>)> {
+        let all =
+            [(CostRule::SpotRules, other.breaks_spot_rules), (CostRule::MinValues, other.breaks_min_values)];
+        let price =
+            |rule: CostRule| self.rules.iter().find(|of| of.rule == rule).and_then(|of| of.usd_per_hour);
+        let broken = all.into_iter().filter(|(_, is_broken)| *is_broken);
+        broken.map(|(rule, _)| (rule, price(rule))).collect()
     }
 }

@@ -50,6 +50,12 @@ pub struct Document {
     pub first_plan_seconds: f64,
     /// Numbers of pods.
     pub pods: PodCounts,
+    /// Numbers of units of buffers; absent if no pool keeps room free now.
+    #[serde(skip_serializing_if = "UnitCounts::is_empty")]
+    pub units: UnitCounts,
+    /// The number of nodes to buy for static pools; absent if zero.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub static_nodes: usize,
     /// Every node to buy, with its pods.
     pub nodes: Vec<NewNode>,
     /// Pods that the plan places on nodes that exist or are on their way.
@@ -166,6 +172,23 @@ pub struct PodCounts {
     pub unplaced: usize,
 }
 
+/// Numbers of units of buffers: room for pods of one size that pools keep free.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct UnitCounts {
+    /// Units to keep free.
+    pub total: usize,
+    /// Units that have room on new or existing nodes.
+    pub placed: usize,
+    /// Units that the plan leaves without room.
+    pub unplaced: usize,
+}
+
+impl UnitCounts {
+    fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+}
+
 /// A node to buy.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -184,6 +207,9 @@ pub struct NewNode {
     pub pool: Option<String>,
     /// The pods planned for it.
     pub pods: Vec<String>,
+    /// The units of buffers that it has room for; absent if zero.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub units: usize,
     /// The use of each GPU; absent if pods get only whole GPUs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<GpuUse>,
@@ -272,12 +298,16 @@ struct FlatBaselines {
     one_pod_per_node_risk_usd_per_hour: UsdPerHour,
     #[serde(skip_serializing_if = "is_zero")]
     one_pod_per_node_unplaced: usize,
+    #[serde(skip_serializing_if = "is_zero")]
+    one_pod_per_node_units_unplaced: usize,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_usd")]
     first_fit_usd_per_hour: Option<UsdPerHour>,
     #[serde(skip_serializing_if = "is_nothing", serialize_with = "usd")]
     first_fit_risk_usd_per_hour: UsdPerHour,
     #[serde(skip_serializing_if = "is_zero")]
     first_fit_unplaced: usize,
+    #[serde(skip_serializing_if = "is_zero")]
+    first_fit_units_unplaced: usize,
 }
 
 impl From<Baselines> for FlatBaselines {
@@ -288,9 +318,11 @@ impl From<Baselines> for FlatBaselines {
             one_pod_per_node_usd_per_hour: alone.map(|one| one.cost),
             one_pod_per_node_risk_usd_per_hour: alone.map(|one| one.risk).unwrap_or_default(),
             one_pod_per_node_unplaced: alone.map_or(0, |one| one.unplaced),
+            one_pod_per_node_units_unplaced: alone.map_or(0, |one| one.units_unplaced),
             first_fit_usd_per_hour: first_fit.map(|one| one.cost),
             first_fit_risk_usd_per_hour: first_fit.map(|one| one.risk).unwrap_or_default(),
             first_fit_unplaced: first_fit.map_or(0, |one| one.unplaced),
+            first_fit_units_unplaced: first_fit.map_or(0, |one| one.units_unplaced),
         }
     }
 }

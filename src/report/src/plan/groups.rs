@@ -24,6 +24,8 @@ pub struct Purchase<'a> {
     pub nodes: usize,
     /// The number of pods planned for them.
     pub pods: usize,
+    /// The number of units of buffers that they have room for.
+    pub units: usize,
     /// The price of each node; `None` if it is unknown.
     pub each: Option<UsdPerHour>,
     /// Their cost together.
@@ -37,6 +39,8 @@ pub struct PurchaseSum {
     pub nodes: usize,
     /// The number of pods planned for them.
     pub pods: usize,
+    /// The number of units of buffers that they have room for.
+    pub units: usize,
     /// Their cost.
     pub cost: Cost,
 }
@@ -48,6 +52,7 @@ impl Purchase<'_> {
         for one in purchases {
             sum.nodes += one.nodes;
             sum.pods += one.pods;
+            sum.units += one.units;
             sum.cost.usd_per_hour += one.cost.usd_per_hour;
             sum.cost.unknown_prices += one.cost.unknown_prices;
         }
@@ -88,6 +93,11 @@ impl Document {
         self.nodes.iter().map(|node| node.pods.len()).sum()
     }
 
+    /// Returns the number of units of buffers that nodes to buy have room for.
+    pub fn units_on_new(&self) -> usize {
+        self.nodes.iter().map(|node| node.units).sum()
+    }
+
     /// Returns whether the nodes to buy are for several pools.
     pub fn has_several_pools(&self) -> bool {
         self.nodes.iter().map(|node| &node.pool).collect::<BTreeSet<_>>().len() > 1
@@ -98,7 +108,7 @@ impl Document {
         let several = self.has_several_pools();
         let mut groups: BTreeMap<(&str, &str, &str, &str), Purchase<'_>> = BTreeMap::new();
         for node in &self.nodes {
-            let NewNode { instance_type, zone, capacity_type, usd_per_hour, pool, pods, .. } = node;
+            let NewNode { instance_type, zone, capacity_type, usd_per_hour, pool, pods, units, .. } = node;
             let pool = pool.as_deref().filter(|_| several);
             let group = groups
                 .entry((instance_type, zone, capacity_type.as_str(), pool.unwrap_or_default()))
@@ -109,11 +119,13 @@ impl Document {
                     pool,
                     nodes: 0,
                     pods: 0,
+                    units: 0,
                     each: None,
                     cost: Cost::default(),
                 });
             group.nodes += 1;
             group.pods += pods.len();
+            group.units += units;
             group.each = *usd_per_hour;
             group.cost.add(*usd_per_hour);
         }

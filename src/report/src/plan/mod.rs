@@ -8,7 +8,7 @@ mod publish;
 pub use compare::{Against, Under, Verdict, WhyCheaper};
 pub use document::{
     Baselines, CatalogueSummary, CommitmentUse, CostOverTime, Document, ExistingNode, Explained, GpuInstance,
-    GpuShare, GpuUse, NewNode, PodCounts, Refusal, RelaxedPreference, RuleCost, UnplacedPod,
+    GpuShare, GpuUse, NewNode, PodCounts, Refusal, RelaxedPreference, RuleCost, UnitCounts, UnplacedPod,
 };
 pub use groups::{Layout, LeftOut, Purchase, PurchaseSum};
 pub use publish::{DocumentContext, PodNames, Refused, document};

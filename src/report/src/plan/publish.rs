@@ -10,7 +10,7 @@ use poolwright_terms::Reason;
 
 use super::document::{
     Baselines, CatalogueSummary, CommitmentUse, CostOverTime, Document, ExistingNode, GpuInstance, GpuShare,
-    GpuUse, NewNode, PodCounts, Refusal, RelaxedPreference, RuleCost, UnplacedPod,
+    GpuUse, NewNode, PodCounts, Refusal, RelaxedPreference, RuleCost, UnitCounts, UnplacedPod,
 };
 use crate::Times;
 use crate::money::six_decimals;
@@ -101,6 +101,7 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
             // The pool that stands for the whole catalogue is not yours.
             pool: (!is_implicit).then(|| claim.pool.to_string()),
             pods: claim.planned_pods.iter().chain(in_room_of(claim)).map(pod).collect(),
+            units: plan.units_on.get(&claim.name).copied().unwrap_or(0),
             gpus: claim.gpus.iter().map(|gpu| gpu_use(gpu, &pod)).collect(),
         })
         .collect();
@@ -158,6 +159,9 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
         }
     }
     let counts = plan.counts;
+    let pools = &context.snapshot.pools;
+    let is_static =
+        |claim: &&PlannedClaim| pools.get(&claim.pool).is_some_and(|pool| pool.replicas.is_some());
     Ok(Document {
         api_version: poolwright_terms::API_VERSION,
         kind: "Plan",
@@ -177,6 +181,12 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
             placed: counts.on_existing + counts.on_new,
             unplaced: counts.unplaced,
         },
+        units: UnitCounts {
+            total: counts.units,
+            placed: counts.units - counts.units_unplaced,
+            unplaced: counts.units_unplaced,
+        },
+        static_nodes: plan.claims.iter().filter(is_static).count(),
         nodes,
         existing_nodes: existing.into_iter().map(|(name, pods)| ExistingNode { name, pods }).collect(),
         unplaced: plan

@@ -22,7 +22,7 @@ pub struct History {
     pub in_vain: Vec<Told>,
 }
 
-/// A reason that the controller or Kubernetes gave for several pods or machines.
+/// A reason that the controller or Kubernetes gave for several pods or machines, or what is known of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     /// The reason of the event: `LimitReached`; `None` for those of which nothing was said.

@@ -7,7 +7,8 @@ use std::time::Duration;
 use futures::channel::mpsc::UnboundedReceiver;
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_catalog::ResourceName;
-use poolwright_core::PodRole;
+use poolwright_core::plan::{UnplacedReason, held_by_groups};
+use poolwright_core::{PodPhase, PodRole, Snapshot};
 use poolwright_report::replay::{End, History, Machine, Pod, Told};
 use poolwright_terms::{ConditionType, keys};
 use serde_json::Value;
@@ -90,8 +91,8 @@ impl Ledger {
         }
     }
 
-    /// Returns the complete record.
-    pub fn close(mut self, now: Duration) -> History {
+    /// Returns the complete record. `cluster` is the cluster at its end.
+    pub fn close(mut self, now: Duration, cluster: &Snapshot) -> History {
         let by_name: BTreeMap<String, usize> =
             self.history.pods.iter().enumerate().map(|(at, pod)| (pod.model.key.to_string(), at)).collect();
         for machine in &mut self.history.machines {
@@ -105,11 +106,20 @@ impl Ledger {
         let History { pods, machines, .. } = &self.history;
         let told = |kind: &str, name: String| self.told.get(&(kind.to_owned(), name));
         let waits = |pod: &&Pod| pod.started.is_none() && pod.ended.is_none();
-        // The controller records no event for a pod that needs no node, such as one that waits for another pod's volume.
-        let waiting = Told::group(pods.iter().filter(waits).map(|pod| {
-            let name = pod.model.key.to_string();
-            told(POD, name.clone()).or_else(|| self.refused.get(&name))
-        }));
+        // The controller records no event for a pod that needs no node, such as one that waits for another pod's volume. Neither it
+        // nor the scheduler says anything of a gang that lacks pods.
+        let held = held_by_groups(cluster);
+        let reasons: Vec<Option<(String, String)>> = pods
+            .iter()
+            .filter(waits)
+            .map(|pod| {
+                let (key, name) = (&pod.model.key, pod.model.key.to_string());
+                let said = told(POD, name.clone()).or_else(|| self.refused.get(&name)).cloned();
+                let held = || held.get(key).map(|(why, words)| (why.as_str().to_owned(), words.clone()));
+                said.or_else(held).or_else(|| state(cluster.pods.get(key)?))
+            })
+            .collect();
+        let waiting = Told::group(reasons.iter().map(Option::as_ref));
         let is_vain = |machine: &&Machine| machine.opened.is_none() && machine.gone.is_some();
         let in_vain = Told::group(
             machines.iter().filter(is_vain).map(|machine| told(CLAIM, format!("/{}", machine.claim))),
@@ -238,6 +248,24 @@ impl Ledger {
             None
         };
     }
+}
+
+/// Returns a reason and words for the state of a pod of which nobody has said anything.
+fn state(pod: &poolwright_core::Pod) -> Option<(String, String)> {
+    let (reason, words) = match &pod.phase {
+        PodPhase::Bound { node } => {
+            ("Starting", format!("it has node {node}, and its containers do not run yet"))
+        }
+        PodPhase::Gated => {
+            let words = "it has scheduling gates, so the scheduler does not try it";
+            (UnplacedReason::SchedulingGated.as_str(), words.to_owned())
+        }
+        PodPhase::Waiting => {
+            (UnplacedReason::NotYetTried.as_str(), "the scheduler has not tried it yet".to_owned())
+        }
+        PodPhase::Unschedulable { .. } | PodPhase::Finished => return None,
+    };
+    Some((reason.to_owned(), words))
 }
 
 fn model(object: &Value) -> Option<Arc<poolwright_core::Pod>> {

@@ -216,7 +216,7 @@ impl Replay {
             let now = time.elapsed().min(self.length);
             ledger.look(&cloud, now);
             if now >= self.length || !tell(now) {
-                return Ok(ledger.close(now));
+                return Ok(ledger.close(now, cluster.view()));
             }
         }
     }

@@ -13,3 +13,4 @@ mod namespaces;
 mod reclaimed;
 mod regret;
 mod volumes;
+mod waiting;

@@ -28,6 +28,15 @@ pub(super) fn check(problem: &Problem, solution: &Solution, violations: &mut Vec
     }
 }
 
+/// Returns whether each of these nodes could be of as many other types as the rules require.
+pub(crate) fn leave_choice(problem: &Problem, new_nodes: &[NewNodes]) -> bool {
+    problem.flexibility.iter().all(|rule| {
+        let mut bound =
+            new_nodes.iter().filter(|nodes| rule.candidates.binary_search(&nodes.candidate).is_ok());
+        bound.all(|nodes| could_be(problem, rule, nodes) >= rule.at_least)
+    })
+}
+
 /// Returns how many values of the rule's topology such a node could have, counted up to the required number.
 fn could_be(problem: &Problem, rule: &Flexibility, nodes: &NewNodes) -> u32 {
     let takes: Vec<u128> = (0..problem.resources.len())

@@ -28,6 +28,7 @@ mod view;
 mod violation;
 
 pub(crate) use commitments::paid;
+pub(crate) use flexibility::leave_choice;
 pub use gpu_fault::GpuFault;
 pub(crate) use packing::packs;
 pub use step_fault::StepFault;

@@ -10,7 +10,7 @@ use crate::solution::{ExistingUse, GpuLayout, NewNodes, Placement, Unplaced, Unp
 ///
 /// The packing search has a step limit, though a far higher one than while patterns are tried. If it cannot find a
 /// packing again, pods are left out one by one.
-pub(super) struct LaidOut<'a> {
+pub(crate) struct LaidOut<'a> {
     problem: &'a Problem,
     /// The pods left out, by class of the problem.
     pub lost: BTreeMap<u32, u64>,

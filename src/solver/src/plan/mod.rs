@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 
 use crate::canonical::{Model, Origin, Pattern};
 
+pub(crate) use gpus::LaidOut;
+pub(crate) use solution::charges;
 pub(crate) use stock::Stock;
 
 /// Returns the value and the number of pods left out when `placed` (by class) is placed, by descending priority. Less is

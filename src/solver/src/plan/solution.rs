@@ -129,7 +129,7 @@ impl Plan {
 }
 
 /// Returns the charges for pods on bought nodes.
-fn charges(problem: &Problem, nodes: &[NewNodes]) -> Charges {
+pub(crate) fn charges(problem: &Problem, nodes: &[NewNodes]) -> Charges {
     let mut charges = Charges::default();
     for group in nodes {
         let offer = &problem.candidates[group.candidate as usize];

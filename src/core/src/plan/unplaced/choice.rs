@@ -10,7 +10,7 @@ impl UnplacedInputs<'_, '_> {
     /// Returns the message if a limit has room for a node that holds the pods, but not for the choice that its pool asks for.
     pub(crate) fn choice_beyond_limits(&self, class: &PodClass<'_>) -> Option<String> {
         let asks = self.supply.pools.iter().any(|supplied| !supplied.pool.min_values.is_empty());
-        if self.min_values == MinValuesPolicy::BestEffort || !asks {
+        if self.options.min_values == MinValuesPolicy::BestEffort || !asks {
             return None;
         }
         let mut first = None;
@@ -47,7 +47,7 @@ impl UnplacedInputs<'_, '_> {
 
     /// Returns the message if offerings hold the pods, but each of their pools asks for more choice than they leave.
     pub(crate) fn lacks_choice(&self, class: &PodClass<'_>) -> Option<String> {
-        if self.min_values == MinValuesPolicy::BestEffort {
+        if self.options.min_values == MinValuesPolicy::BestEffort {
             return None;
         }
         let mut nearest: Option<(usize, String)> = None;

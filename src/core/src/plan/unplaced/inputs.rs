@@ -1,9 +1,9 @@
 //! The inputs for explaining unplaced pods.
 
-use poolwright_catalog::ResourceName;
+use poolwright_catalog::{ResourceList, ResourceName};
 
 use crate::demand::volumes::Volumes;
-use crate::model::{MinValuesPolicy, NodeSelectorTerm, RequestOrigin, Sharing, Snapshot};
+use crate::model::{NodeSelectorTerm, PlanOptions, RequestOrigin, Snapshot};
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::label_hint::is_of_template;
 use crate::rules;
@@ -24,8 +24,7 @@ pub(crate) struct UnplacedInputs<'s, 'a> {
     pub limits: &'s Limits,
     pub colocation: &'s Colocation<'a>,
     pub daemons: &'s DaemonSets<'a>,
-    pub sharing: Sharing,
-    pub min_values: MinValuesPolicy,
+    pub options: &'s PlanOptions,
     /// What makes up the requests of the pods that are explained.
     pub origins: &'s [RequestOrigin],
 }
@@ -41,8 +40,7 @@ impl<'s, 'a> UnplacedInputs<'s, 'a> {
 
     /// Returns an instance type that would hold a pod of the class if the requirements of the pool allowed it.
     pub fn wider(&self, at: usize, class: &PodClass<'_>) -> Option<WiderType<'s>> {
-        let asked = Asked { spec: class.spec, requests: &class.requests, gpus: class.gpu_need.as_ref() };
-        self.widened().holds(at, asked)
+        self.wider_asking(at, class, &class.requests)
     }
 
     /// Does the same as if nodes of the pool had all labels of the user's own that the pods want: these are another change.
@@ -61,10 +59,22 @@ impl<'s, 'a> UnplacedInputs<'s, 'a> {
         self.widened().holds(at, asked)
     }
 
+    /// Does the same as [`Self::wider`] for a pod that asks for these resources instead.
+    pub fn wider_asking(
+        &self,
+        at: usize,
+        class: &PodClass<'_>,
+        requests: &ResourceList,
+    ) -> Option<WiderType<'s>> {
+        let asked = Asked { spec: class.spec, requests, gpus: class.gpu_need.as_ref() };
+        self.widened().holds(at, asked)
+    }
+
     /// Returns the catalogues of the pools without their requirements.
     pub fn widened(&self) -> Wider<'s, 'a> {
-        let UnplacedInputs { snapshot, supply, daemons, sharing, .. } = *self;
-        Wider { snapshot, supply, daemons, attachable: &self.volumes.attachable, sharing }
+        let UnplacedInputs { snapshot, supply, daemons, options, .. } = *self;
+        let attachable = &self.volumes.attachable;
+        Wider { snapshot, supply, daemons, attachable, sharing: options.sharing }
     }
 
     /// Says where the request for a resource comes from, if not from the containers: `` (init container `load` asks for 8 cpu)``.

@@ -351,8 +351,8 @@ fn in_order(values: BTreeSet<String>) -> String {
 /// Returns the message for a pool that has offerings for each requirement, but no offering for all of them. `helps` says whether an
 /// offering would hold the pods without the requirements at these indices.
 fn none_has(pool: PoolInWords<'_>, wanted: &[Want<'_>], helps: impl Fn(&[usize]) -> bool) -> String {
-    if wanted.is_empty() {
-        // The pod has no requirements itself, so rules about other pods are the reason.
+    if wanted.is_empty() || helps(&[]) {
+        // Its own requirements exclude nothing, so rules about other pods are the reason.
         let buy = if pool.is_catalogue() { "" } else { "let the pool buy there, or " };
         return format!(
             "its rules about other pods leave it places, but no offering of {pool} that it may use is in one of them; {buy}change those rules"
@@ -436,8 +436,10 @@ mod tests {
         assert!(nothing.contains("let the pool buy there"), "{nothing}");
         let spec =
             PodSpec { node_selector: [("team".to_owned(), "ml".to_owned())].into(), ..PodSpec::default() };
-        let one = none_has(PoolInWords::Named(&name), &wants(&spec)[0], |_| true);
+        let one = none_has(PoolInWords::Named(&name), &wants(&spec)[0], |dropped| !dropped.is_empty());
         assert!(one.contains("has all of `team ml`"), "{one}");
+        let met = none_has(PoolInWords::Named(&name), &wants(&spec)[0], |_| true);
+        assert!(met.contains("rules about other pods") && !met.contains("relax"), "{met}");
     }
 
     #[test]

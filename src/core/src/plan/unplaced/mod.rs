@@ -224,7 +224,8 @@ fn gpu() -> ResourceName {
 
 /// Returns the message if no GPU can be shared or partitioned as requested; `None` if one can.
 fn no_gpu(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, gpu_need: &GpuNeed) -> Option<String> {
-    let UnplacedInputs { supply, admissions, sharing, .. } = *inputs;
+    let UnplacedInputs { supply, admissions, options, .. } = *inputs;
+    let sharing = options.sharing;
     for (at, pool) in supply.pools.iter().enumerate() {
         for offer in pool.offers.iter().filter(|offer| admissions.admits(at, class.signature, offer.offering))
         {

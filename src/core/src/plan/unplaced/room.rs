@@ -131,13 +131,14 @@ fn beside(
     if daemons.requests(&landing).get(resource.as_str()) > 0 { " beside DaemonSets" } else { "" }
 }
 
-/// Says how much of the resource the pods may ask for, on a node that holds all else that they ask for.
+/// Says how much of the resource the pods may ask for, on a node that holds all else that they ask for. No instance type has more than
+/// `most`. If the pool buys no type with the resource, less alone does not help.
 fn ask(
     inputs: &UnplacedInputs<'_, '_>,
     class: &PodClass<'_>,
     at: usize,
     serving: &[&PoolOffering],
-    resource: &ResourceName,
+    (resource, most): (&ResourceName, u64),
 ) -> String {
     let room = |offer: &PoolOffering| &inputs.supply.capacities[offer.capacity];
     let holds_the_rest = |offer: &&PoolOffering| {
@@ -147,6 +148,18 @@ fn ask(
     let best = serving.iter().copied().filter(holds_the_rest);
     let best = best.max_by_key(|offer| (room(offer).get(resource.as_str()), Reverse(offer.offering)));
     let left = best.map(|offer| (offer, room(offer).get(resource.as_str())));
+    let lacks = |offer: &&PoolOffering| room(offer).get(resource.as_str()) == 0;
+    if serving.iter().all(lacks) && !inputs.supply.pools[at].pool.is_implicit {
+        let mut fewer = class.requests.clone();
+        fewer.set(resource.clone(), most);
+        let with_fewer = inputs.wider_asking(at, class, &fewer);
+        return match with_fewer {
+            Some(kind) => {
+                format!("so ask for at most {}, and {}", format::at_most(resource, most), widen(kind))
+            }
+            None => "so ask for less, and let the pool buy types that have it".to_owned(),
+        };
+    }
     // A count of devices is in the sentence before.
     match left.filter(|(_, left)| *left > 0 && !format::is_extended(resource)) {
         Some((offer, left)) => format!(
@@ -211,11 +224,11 @@ fn of_node_class(
     })
 }
 
-/// Returns how the node class of the pool gives nodes a larger disk, if the resource is ephemeral storage and the class can.
-fn larger_disk(inputs: &UnplacedInputs<'_, '_>, at: usize, resource: &ResourceName) -> Option<String> {
-    let is_disk = resource.as_str() == ResourceName::EPHEMERAL_STORAGE;
-    let change = inputs.supply.catalogue(at).addable(resource.as_str()).filter(|_| is_disk)?;
-    Some(format!("{change} of {}, or ask for less", inputs.supply.pools[at].pool.node_class))
+/// Returns how the node class of the pool gives its nodes more of the resource, if it can. Each pod takes one of the `pods`, so it cannot
+/// ask for less.
+fn larger(inputs: &UnplacedInputs<'_, '_>, at: usize, resource: &ResourceName) -> Option<String> {
+    let less = if resource.as_str() == ResourceName::PODS { "" } else { ", or ask for less" };
+    inputs.supply.enlarging(at, resource).map(|change| change + less)
 }
 
 fn widen(kind: WiderType<'_>) -> String {
@@ -231,21 +244,29 @@ fn remedy(
     serving: &[&PoolOffering],
     (resource, wanted): (&ResourceName, u64),
 ) -> String {
-    if let Some(change) = larger_disk(inputs, at, resource) {
+    if let Some(change) = larger(inputs, at, resource) {
         return change;
     }
     if let Some(kind) = inputs.wider_with_labels(at, class) {
         return widen(kind);
     }
-    let is_cut = matches!(inputs.sharing, Sharing::Mig { .. });
+    let is_cut = matches!(inputs.options.sharing, Sharing::Mig { .. });
     if resource.as_str().starts_with(ResourceName::MIG_PREFIX) && !is_cut {
         if let Some(cause) = inputs.widened().refusal_if_cut(class.spec) {
             return format!("it {cause}");
         }
         if !inputs.widened().holds_if_cut(class.spec) {
-            return "no node that it may use would hold it with GPUs cut into such instances".to_owned();
+            return inputs.widened().limit_if_cut(class.spec).map_or_else(
+                || "no node that it may use would hold it with GPUs cut into such instances".to_owned(),
+                |limit| {
+                    format!(
+                        "`poolwright plan --sharing mig` plans GPUs that are cut into such instances, but {limit}; raise spec.limits too"
+                    )
+                },
+            );
         }
-        let here = if inputs.sharing == Sharing::Whole { "bought whole" } else { "shared and not cut" };
+        let here =
+            if inputs.options.sharing == Sharing::Whole { "bought whole" } else { "shared and not cut" };
         return format!(
             "GPUs are {here} here; `poolwright plan --sharing mig` plans GPUs that are cut into such instances"
         );
@@ -290,8 +311,8 @@ fn remedy(
         } else {
             ""
         };
+        let ask = ask(inputs, class, at, serving, (resource, most));
         let most = format::quantity(resource, most);
-        let ask = ask(inputs, class, at, serving, resource);
         return format!("no instance type {among}{such} has more than {most}, {ask}");
     }
     let sells = if inputs.supply.pools[at].pool.is_implicit {

@@ -30,6 +30,14 @@ pub(crate) fn miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: us
     };
     let widen = named.widen_or();
     let Some((words, terms)) = elsewhere else {
+        let has_all = |offer: &PoolOffering| {
+            let labels = supply.labels(at, offer.offering);
+            places.iter().all(|(_, terms)| is_at(terms, &labels))
+        };
+        // Then rules about other pods keep it off, and its volumes do not.
+        if admitted.iter().any(|offer| has_all(offer)) {
+            return None;
+        }
         let of_class =
             supply.class_without(at, |labels| places.iter().all(|(_, terms)| is_at(terms, labels)));
         let widen = if of_class.is_some() { "" } else { widen };

@@ -26,6 +26,15 @@ pub fn names(manifest: &Manifest) -> Vec<String> {
     names
 }
 
+/// Returns each gang: what it stands for, how many start together, and how many pods it has.
+pub fn gangs(manifest: &Manifest) -> Vec<(String, u32, usize)> {
+    let of = |group: &poolwright_core::PodGroup| {
+        let pods = manifest.pods.iter().filter(|pod| pod.group_key().as_ref() == Some(&group.key));
+        (group.name(), group.min_count.expect("a gang"), pods.count())
+    };
+    manifest.pod_groups.iter().map(of).collect()
+}
+
 /// Returns whether a manifest has a note.
 pub fn has(manifest: &Manifest, note: &str) -> bool {
     manifest.notes.iter().any(|one| one == note)

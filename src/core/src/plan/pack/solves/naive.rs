@@ -62,6 +62,7 @@ impl<'a> Run<'_, '_, 'a, '_> {
         *self.limits = start.limits.clone();
         let mut sum = Baseline::default();
         let mut over_time = self.outcome.room_cost;
+        let mut mixes = self.inputs.spot_mixes.clone();
         for round in 0..tiers.rounds() {
             let (classes, homes): (Vec<usize>, Vec<Vec<usize>>) = (0..self.queues.len())
                 .filter(|class| !self.queues[*class].is_empty())
@@ -82,10 +83,8 @@ impl<'a> Run<'_, '_, 'a, '_> {
                     (of.price, of.interruptions) = (candidate.price, candidate.interruptions);
                 }
             }
-            // A pod alone on a node leaves the choice that its pool asks for, or none of these candidates would be its home.
-            sum.ignores_min_values |= packs && !problem.flexibility.is_empty();
-            sum.ignores_spot_rules |= self.has_spot_rules(priced, &columns);
             let simple = if packs { Simple::first_fit(&problem) } else { Simple::one_pod_per_node(&problem) };
+            sum.breaks_min_values |= !simple.is_flexible(&problem);
             let (paid, used) = simple.paid(&problem);
             for (of, used) in self.outcome.commitments.iter_mut().zip(used) {
                 of.used += used;
@@ -93,7 +92,11 @@ impl<'a> Run<'_, '_, 'a, '_> {
             let mut counted = UsdPerHour::ZERO;
             for node in &simple.nodes {
                 let Some(candidate) = source(node.candidate) else { continue };
-                let pool = self.inputs.supply.pools[candidate.pool].pool;
+                let supply = self.inputs.supply;
+                let pool = supply.pools[candidate.pool].pool;
+                if let Some(mix) = mixes.get_mut(&candidate.pool) {
+                    mix.add(&supply.offering(candidate.pool, candidate.offer.offering).id, 1);
+                }
                 let longest = node
                     .pods
                     .iter()
@@ -127,8 +130,12 @@ impl<'a> Run<'_, '_, 'a, '_> {
                 self.queues[*class].truncate(*left as usize);
             }
         }
-        let each = |class: usize| 1 + self.inputs.classes.classes[class].with.len();
-        sum.unplaced = self.queues.iter().enumerate().map(|(class, pods)| pods.len() * each(class)).sum();
+        sum.breaks_spot_rules = self.break_spot_rules(&mixes);
+        for (class, pods) in self.inputs.classes.classes.iter().zip(&self.queues) {
+            let units = pods.iter().filter(|pod| pod.key.is_buffer()).count();
+            sum.units_unplaced += units;
+            sum.unplaced += pods.len() - units + pods.len() * class.with.len();
+        }
         sum.over_time = self.outcome.is_over_time.then(|| self.inputs.horizons.amount(over_time));
         sum
     }

@@ -20,6 +20,7 @@ use crate::plan::pack::solves::columns::{Column, Columns, Source};
 use crate::plan::pack::solves::floor::{Bought, Choices, MOST_CHOICES, TooEarly};
 use crate::plan::pack::solves::{Floored, Run};
 use crate::plan::spot_rule::SpotRule;
+use crate::supply::flexibility;
 use crate::supply::spot_mix::{SpotMix, is_spot};
 
 /// The shares of nodes in a solver call, and the rule behind each.
@@ -171,11 +172,22 @@ impl Run<'_, '_, '_, '_> {
         mix
     }
 
-    /// Returns whether some columns are spot nodes of a pool with rules on them.
-    pub(crate) fn has_spot_rules(&self, candidates: &[NodeCandidate], columns: &Columns) -> bool {
-        let mut bought = columns.all.iter().filter_map(|column| self.bought(candidates, *column));
-        let mixes = self.inputs.spot_mixes;
-        !mixes.is_empty() && bought.any(|(pool, id)| is_spot(id) && mixes.contains_key(&pool))
+    /// Returns whether nodes of pools with rules on spot nodes break these rules. `after` has those that stay and those to buy.
+    pub(crate) fn break_spot_rules(&self, after: &BTreeMap<usize, SpotMix>) -> bool {
+        after.iter().any(|(pool, after)| {
+            let before = &self.inputs.spot_mixes[pool];
+            let rules = &self.inputs.supply.pools[*pool].pool.spot;
+            let all = after.all_spot();
+            let is_below = rules
+                .on_demand_floor
+                .is_some_and(|floor| all > before.all_spot() && after.shortfall(floor) > 0);
+            let is_over = rules.max_share.is_some_and(|most| {
+                let had = |offering: &OfferingId| before.spot.get(offering).copied().unwrap_or(0);
+                let most = (u64::from(most) * all).div_ceil(100);
+                after.spot.iter().any(|(offering, nodes)| *nodes > had(offering) && *nodes > most)
+            });
+            is_below || is_over
+        })
     }
 
     /// Returns the shares of nodes for a solver call.
@@ -549,12 +561,16 @@ impl Run<'_, '_, '_, '_> {
                 UnplacedReason::LimitReached(_) => None,
                 _ => homes.iter().find_map(closed),
             };
-            // If an on-demand node fits, a limit keeps it away.
+            // If an on-demand node fits, `minValues` or a limit keeps it away.
             let rule = rule.map(|rule| {
                 let SpotRule::OnDemandFloor(pool, floor) = rule else { return rule };
                 let mut on_demand = homes.iter().filter_map(of_pool).filter(|(of, one)| {
                     *of == pool && !is_spot(&self.inputs.supply.offering(pool, one.offer.offering).id)
                 });
+                let barred = flexibility::bars_on_demand(self.inputs.supply.pools[pool].pool);
+                if let (Some(asked), Some(_)) = (barred, on_demand.clone().next()) {
+                    return SpotRule::FloorAgainstChoice(pool, floor, asked);
+                }
                 let limit = on_demand.find_map(|(_, one)| self.limits.first_beyond(&one.uses));
                 limit.map_or(rule, |limit| SpotRule::FloorBeyondLimit(pool, floor, limit))
             });

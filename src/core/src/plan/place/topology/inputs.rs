@@ -27,6 +27,8 @@ pub(crate) struct Lessons {
     pub closed: BTreeSet<(String, String)>,
     /// How many domains without nodes each spread constraint leaves out, if it can do without so many.
     pub fewer_domains: usize,
+    /// The only domains without nodes that count, for spread constraints that leave out all others.
+    pub only: BTreeMap<usize, BTreeSet<String>>,
     /// Pods that cannot keep their earlier place.
     pub unsettled: BTreeSet<PodKey>,
     /// Pods for which no attempt could keep the rules, with the reason.

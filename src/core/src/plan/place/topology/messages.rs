@@ -7,12 +7,14 @@ use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::labels::{DECIDED_BY_OFFERING, HOSTNAME};
 
 use crate::model::{Operator, Pod, Requirement};
+use crate::plan::place::topology::barrier::{self, Barrier};
 use crate::plan::place::topology::inputs::TopologyInputs;
 use crate::plan::place::topology::places::{NONE, Place, Places};
 use crate::plan::place::topology::relations::PodRelations;
 use crate::plan::place::topology::tally::{Refusal, Tally};
 use crate::plan::place::topology::uneven::Uneven;
 use crate::rules::csi_labels::repeats;
+use crate::rules::format::list;
 use crate::rules::spread::domains::DomainSpread;
 use crate::rules::spread::messages;
 
@@ -39,6 +41,8 @@ pub(crate) fn refused(
         Some(claims) => (format!("they share {claims}"), "give each of them a volume of its own"),
         None => ("required pod affinity".to_owned(), "change the rule"),
     };
+    let is_open = |place: &Place| tally.check(relations, kind, place).is_ok();
+    let own_barrier = || barrier::find(inputs, pod, places, is_open);
     match *first {
         Refusal::NoLabel(key) if relations.keys[key] == HOSTNAME => format!(
             "must share a node with other pods ({rule}), but neither their node nor an available offering has room for all of them, or their priorities, tolerations or parts of GPUs differ; free room on that node, {}or {change}",
@@ -85,10 +89,19 @@ pub(crate) fn refused(
                     over.join(" and ")
                 )
             } else {
+                let with_them = PodRelations { affinity: Some(affinity), ..PodRelations::default() };
+                let is_there = |place: &Place| tally.check(relations, &with_them, place).is_ok();
+                let there: Vec<String> = barrier::named(places, &set.keys, is_there).into_iter().collect();
+                let in_words = || format!(", which are in {}", list(&there, SHOWN));
+                let which = if there.is_empty() { String::new() } else { in_words() };
+                let Barrier { cause, change: first } = own_barrier().unwrap_or_else(|| Barrier {
+                    cause: "no offering that fits it is available where they are".to_owned(),
+                    change: let_a_pool("let a pool buy nodes there that fit it").to_owned(),
+                });
+                let or = if first.is_empty() { "" } else { ", or " };
                 format!(
-                    "must be with other pods over {} ({rule}), but no offering that fits it is available where they are; {}{change}",
-                    over.join(" and "),
-                    let_a_pool("let a pool buy there, or ")
+                    "must be with other pods over {} ({rule}){which}, but {cause}; {first}{or}{change}",
+                    over.join(" and ")
                 )
             }
         }
@@ -100,10 +113,15 @@ pub(crate) fn refused(
                 .filter_map(|(place, _)| value(places, place, relations.antis[anti].key))
                 .take(SHOWN)
                 .collect();
+            let (elsewhere, first) = match own_barrier() {
+                Some(Barrier { cause, change }) => {
+                    (format!("; elsewhere, {cause}"), format!("{change}, or "))
+                }
+                None => (String::new(), let_a_pool("let a pool buy in another place, or ").to_owned()),
+            };
             format!(
-                "{whose} over `{key}` (required pod anti-affinity), and such pods are in every place that fits it: {}; {}change the rule",
-                taken.join(", "),
-                let_a_pool("let a pool buy in another place, or ")
+                "{whose} over `{key}` (required pod anti-affinity), and such pods are in every place that fits it: {}{elsewhere}; {first}change the rule",
+                taken.join(", ")
             )
         }
     }

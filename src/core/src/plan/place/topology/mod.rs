@@ -7,6 +7,7 @@
 //! A plan is correct if the rules hold with all its pods in place. Then the scheduler can bind them in some order, because it
 //! retries pods that wait for others.
 
+pub(crate) mod barrier;
 pub(crate) mod bundles;
 pub(crate) mod inputs;
 pub(crate) mod messages;
@@ -29,7 +30,7 @@ use std::sync::Arc;
 use poolwright_catalog::{MigModel, ResourceList, ResourceName};
 use poolwright_terms::labels::{CAPACITY_TYPE, HOSTNAME};
 
-use crate::model::{NodeSelectorTerm, Operator, Pod, PodKey, PodSpec, Requirement, Toleration};
+use crate::model::{Operator, Pod, PodKey, PodSpec, Requirement};
 use crate::plan::pending::PendingPod;
 use crate::plan::place::topology::bundles::Bundles;
 use crate::plan::place::topology::new_domains::NewDomains;
@@ -40,12 +41,12 @@ use crate::plan::place::topology::tally::{Refusal, Tally};
 use crate::plan::place::topology::wishes::{PlaceLabels, Wishes};
 use crate::rules;
 use crate::rules::gpus;
-use crate::rules::pin::Pin;
+use crate::rules::pin::{self, Pin, Signature};
 use crate::supply::offerings::Admissions;
 
 /// The factor that limits which domains are opened for a spread constraint, and to which places preferences lead. A place is left
 /// out if pods cost more than this many times as much there as in the cheapest one.
-const DEARER: u128 = 2;
+pub(crate) const DEARER: u128 = 2;
 
 /// The chosen places.
 #[derive(Debug, Default)]
@@ -106,10 +107,12 @@ pub(crate) fn assign<'a>(inputs: &TopologyInputs<'_, 'a>) -> Assigned<'a> {
     Assignment::new(inputs, &pods).run(pods, assigned)
 }
 
-type Signature<'a> = (&'a BTreeMap<String, String>, &'a Option<Vec<NodeSelectorTerm>>, &'a Vec<Toleration>);
+/// The pin of pods without a place yet.
+static NO_PIN: Pin = Pin::new();
 
-fn signature(spec: &PodSpec) -> Signature<'_> {
-    (&spec.node_selector, &spec.node_affinity, &spec.tolerations)
+/// Returns the parts of a pod that decide which nodes admit it, whatever other pods are there.
+pub(crate) fn signature(spec: &PodSpec) -> Signature<'_> {
+    pin::signature(spec, &NO_PIN)
 }
 
 struct Assignment<'s, 'a> {
@@ -186,8 +189,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         }
         let mut specs: Vec<_> = signatures.values().copied().collect();
         specs.sort_by_key(|(at, _)| *at);
-        let nothing = Vec::new();
-        let specs: Vec<_> = specs.into_iter().map(|(_, spec)| (spec, &nothing)).collect();
+        let specs: Vec<_> = specs.into_iter().map(|(_, spec)| (spec, &NO_PIN)).collect();
         let admissions = Admissions::new(supply, &specs);
         let mut assignment = Self {
             inputs,

@@ -4,6 +4,9 @@
 //! At first no new domain is left out, so that pods are spread widely. A later attempt leaves some out, the dearest first, and counts
 //! if it is cheaper. Without `minDomains`, no domain gets more pods than if none was left out. So the loss of one domain stops no more
 //! pods at worst.
+//!
+//! This wish gives way if pods would be left out, or would need nodes of a much dearer kind. `plan/fewer_domains.rs` then says which
+//! new domains are the only ones that count.
 
 use std::collections::BTreeMap;
 
@@ -85,11 +88,15 @@ impl NewDomains {
             let fewer = most.min(lessons.fewer_domains as u64);
             let dropped = if fewer == 0 { 0 } else { all - all.min(pods) + fewer };
             let kept = new.len() - (dropped as usize).min(new.len());
+            let only = lessons.only.get(&at);
+            let choice = left_out.by_spread.entry(at).or_default();
+            choice.existing = all as usize - new.len();
             for (number, (_, name, value)) in new.into_iter().enumerate() {
-                if number < kept {
+                if number < kept && only.is_none_or(|only| only.contains(name)) {
                     tally.open(at, value);
+                    choice.open.push(name.to_owned());
                 } else {
-                    left_out.domains.entry(at).or_default().insert(value, name.to_owned());
+                    choice.left_out.insert(value, name.to_owned());
                 }
             }
         }
@@ -108,18 +115,29 @@ fn dispensable(rule: &TopologySpreadConstraint, all: u64, pods: u64) -> u64 {
     used.saturating_sub(wanted)
 }
 
-/// The new domains that an attempt leaves out, by spread constraint.
+/// The new domains that an attempt leaves out, and those that it opens.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeftOut {
-    domains: BTreeMap<usize, BTreeMap<u32, String>>,
+    pub by_spread: BTreeMap<usize, DomainChoice>,
     /// The most domains that an attempt could leave out for one constraint.
     pub most: usize,
+}
+
+/// The domains of one spread constraint.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DomainChoice {
+    /// The number of domains that count anyway, because they have nodes or get some.
+    pub existing: usize,
+    /// The new domains that count, the cheapest first.
+    pub open: Vec<String>,
+    /// The new domains that are left out.
+    pub left_out: BTreeMap<u32, String>,
 }
 
 impl LeftOut {
     /// Returns whether a domain is left out for a constraint.
     pub fn contains(&self, spread: usize, value: u32) -> bool {
-        self.domains.get(&spread).is_some_and(|values| values.contains_key(&value))
+        self.by_spread.get(&spread).is_some_and(|choice| choice.left_out.contains_key(&value))
     }
 
     /// Returns whether a node of a plan, or one that is ordered already, may be launched in a domain that is left out. Then the domain
@@ -130,7 +148,7 @@ impl LeftOut {
         snapshot: &Snapshot,
         planned: &[PlannedClaim],
     ) -> bool {
-        if self.domains.is_empty() {
+        if self.by_spread.values().all(|choice| choice.left_out.is_empty()) {
             return false;
         }
         let planned = planned.iter().map(|claim| {
@@ -158,10 +176,10 @@ impl LeftOut {
         labels: &BTreeMap<String, String>,
         taints: &[Taint],
     ) -> bool {
-        self.domains.iter().any(|(at, values)| {
+        self.by_spread.iter().any(|(at, choice)| {
             let spread = &relations.spreads[*at];
             let own = labels.get(relations.keys[spread.key]);
-            own.is_some_and(|own| values.values().any(|value| value == own))
+            own.is_some_and(|own| choice.left_out.values().any(|value| value == own))
                 && spread.includes(|key| labels.contains_key(relations.keys[key]), labels, taints)
         })
     }

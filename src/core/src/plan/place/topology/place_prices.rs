@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::{ResourceList, UsdPerHour};
+use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
 
 use crate::plan::place::topology::places::{NONE, Place, Places};
 use crate::supply::offerings::{Admissions, Availability, Supply};
@@ -112,25 +112,35 @@ impl PlacePrices {
         }
         let rough = rough(requests);
         if !self.known.contains_key(&rough) {
-            let costs = self.cells.iter().map(|cell| cell.cost(&rough, supply)).collect();
+            let costs = self.cells.iter().map(|cell| least_cost(&cell.prices, &rough, supply)).collect();
             self.known.insert(rough.clone(), costs);
         }
         self.known[&rough][cell]
     }
 }
 
-impl PriceList {
-    fn cost(&self, requests: &ResourceList, supply: &Supply<'_>) -> u128 {
-        let of = |(at, price): (&usize, &UsdPerHour)| {
-            let capacity = &supply.capacities[*at];
-            let share = |(name, amount): (&poolwright_catalog::ResourceName, u64)| {
-                u128::from(amount) * 1_000_000 / u128::from(capacity.get(name.as_str()).max(1))
-            };
-            let share = requests.iter().map(share).max().unwrap_or(0);
-            requests.fits(capacity).then(|| share * u128::from(price.micros()))
-        };
-        self.prices.iter().filter_map(of).min().unwrap_or(u128::MAX)
-    }
+/// Returns the lowest cost of a pod with these requests on a node of one of these capacities, as [`cost_of_part`] counts it; the
+/// greatest number if none holds it. Capacities are indices into [`Supply::capacities`].
+pub(crate) fn least_cost(
+    prices: &BTreeMap<usize, UsdPerHour>,
+    requests: &ResourceList,
+    supply: &Supply<'_>,
+) -> u128 {
+    let of = |(at, price): (&usize, &UsdPerHour)| {
+        let capacity = &supply.capacities[*at];
+        requests.fits(capacity).then(|| cost_of_part(requests, capacity, *price))
+    };
+    prices.iter().filter_map(of).min().unwrap_or(u128::MAX)
+}
+
+/// Returns the cost of a pod on a node with this capacity and price, in millionths of micro-dollars per hour: the price times the
+/// pod's largest part of a resource.
+pub(crate) fn cost_of_part(requests: &ResourceList, capacity: &ResourceList, price: UsdPerHour) -> u128 {
+    let share = |(name, amount): (&ResourceName, u64)| {
+        u128::from(amount) * 1_000_000 / u128::from(capacity.get(name.as_str()).max(1))
+    };
+    let share = requests.iter().map(share).max().unwrap_or(0);
+    share * u128::from(price.micros())
 }
 
 /// Returns the requests rounded down to two binary digits, so that only a few distinct ones need an estimate.

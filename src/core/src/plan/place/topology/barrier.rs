@@ -1,0 +1,120 @@
+//! What a pod itself brings that keeps it from the places where rules about other pods would have it: its volumes, its rules on
+//! labels, or a taint that it does not tolerate.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use poolwright_terms::Taint;
+
+use crate::model::{Pod, PodSpec, Toleration, TolerationMatch};
+use crate::plan::place::topology::inputs::TopologyInputs;
+use crate::plan::place::topology::places::{Place, Places};
+use crate::rules::{self, format, gpus};
+use crate::supply::offerings::PoolOffering;
+
+/// The thing that keeps a pod from places, and the change that helps.
+pub(crate) struct Barrier {
+    pub cause: String,
+    pub change: String,
+}
+
+/// Returns the values of these keys in the places that a rule admits, in words.
+pub(crate) fn named(
+    places: &Places<'_>,
+    keys: &[usize],
+    is_open: impl Fn(&Place) -> bool,
+) -> BTreeSet<String> {
+    let nodes = places.nodes.iter().map(|(_, place)| place);
+    let all = nodes.chain(&places.rooms).chain(places.offers.iter().flatten());
+    let value = |key: usize, place: &Place| places.values[key].get(place[key] as usize).cloned();
+    let words = |place: &Place| {
+        keys.iter().filter_map(|key| value(*key, place)).collect::<Vec<String>>().join(" and ")
+    };
+    all.filter(|place| is_open(place)).map(words).collect()
+}
+
+/// Returns what alone keeps a pod from the offerings in these places; `None` if nothing of its own does.
+pub(crate) fn find(
+    inputs: &TopologyInputs<'_, '_>,
+    pod: &Pod,
+    places: &Places<'_>,
+    is_open: impl Fn(&Place) -> bool,
+) -> Option<Barrier> {
+    let supply = inputs.supply;
+    let mut open: Vec<(usize, &PoolOffering)> = Vec::new();
+    for (at, (pool, of_pool)) in supply.pools.iter().zip(&places.offers).enumerate() {
+        for (offer, place) in pool.offers.iter().zip(of_pool) {
+            if offer.availability.is_sold() && is_open(place) {
+                open.push((at, offer));
+            }
+        }
+    }
+    let requests = gpus::wanted(inputs.options.sharing, &supply.mig_models(), &pod.spec).0;
+    let holding = |spec: &PodSpec| {
+        open.iter().copied().find(|(at, offer)| {
+            let taints = &supply.pools[*at].pool.taints;
+            rules::admits(spec, &supply.labels(*at, offer.offering), taints).is_ok()
+                && requests.fits(&supply.capacities[offer.capacity])
+        })
+    };
+    if holding(&pod.spec).is_some() {
+        return None;
+    }
+    let without_volumes = PodSpec { volumes: Vec::new(), ..pod.spec.clone() };
+    if let Some((at, offer)) = holding(&without_volumes) {
+        let labels = supply.labels(at, offer.offering);
+        let known = inputs.volumes.places.get(&pod.key).into_iter().flatten();
+        let elsewhere = known.filter(|(_, terms)| rules::check_affinity(Some(terms), &labels).is_err());
+        let elsewhere: Vec<&str> = elsewhere.map(|(words, _)| words.as_str()).collect();
+        let (are, volume) = match elsewhere.len() {
+            1 => ("is", "a volume that is"),
+            _ => ("are", "volumes that are"),
+        };
+        if !elsewhere.is_empty() {
+            return Some(Barrier {
+                cause: format!("{} {are} usable only elsewhere", elsewhere.join(", ")),
+                change: format!("use {volume} usable there"),
+            });
+        }
+    }
+    for (key, value) in &pod.spec.node_selector {
+        let mut spec = pod.spec.clone();
+        spec.node_selector.remove(key);
+        if holding(&spec).is_some() {
+            return Some(Barrier {
+                cause: format!("its nodeSelector `{key}: {value}` excludes the nodes there"),
+                change: format!("drop `{key}` from its nodeSelector"),
+            });
+        }
+    }
+    if holding(&PodSpec { node_affinity: None, ..pod.spec.clone() }).is_some() {
+        return Some(Barrier {
+            cause: "its required node affinity excludes the nodes there".to_owned(),
+            change: "relax that".to_owned(),
+        });
+    }
+    let all = vec![Toleration { key: None, matches: TolerationMatch::Exists, effect: None }];
+    let tolerant = PodSpec { tolerations: all.clone(), ..pod.spec.clone() };
+    if let Some((at, _)) = holding(&tolerant) {
+        let pool = supply.pools[at].pool;
+        let taints: Vec<&Taint> = rules::untolerated(&pod.spec.tolerations, &pool.taints).collect();
+        return Some(Barrier {
+            cause: format!(
+                "it does not tolerate {} of {}, which buys there",
+                format::taints(&taints),
+                pool.in_words()
+            ),
+            change: format!("add a toleration of {}", format::quoted(&taints)),
+        });
+    }
+    let anywhere = PodSpec {
+        volumes: Vec::new(),
+        node_selector: BTreeMap::new(),
+        node_affinity: None,
+        tolerations: all,
+        ..pod.spec.clone()
+    };
+    holding(&anywhere).map(|_| Barrier {
+        cause: "several of its own rules and volumes exclude the nodes there".to_owned(),
+        change: "relax them together".to_owned(),
+    })
+}

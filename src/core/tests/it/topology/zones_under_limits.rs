@@ -1,0 +1,117 @@
+//! Tests of spread pods whose pools have limits that do not let every zone have a node.
+
+use poolwright_catalog::{ResourceList, ResourceName};
+use poolwright_core::{Pool, PoolLimits};
+use poolwright_terms::labels::INSTANCE_TYPE;
+
+use super::*;
+
+const CPU_NODE: &[(&str, &str)] =
+    &[("a", "0.10"), ("b", "0.10"), ("c", "0.10"), ("d", "0.10"), ("e", "0.10")];
+const GPU_NODE: &[(&str, &str)] =
+    &[("a", "0.80"), ("b", "0.80"), ("c", "0.80"), ("d", "0.80"), ("e", "0.80")];
+const GPU_NODE_OF_4: &[(&str, &str)] =
+    &[("a", "4.60"), ("b", "4.60"), ("c", "4.60"), ("d", "4.60"), ("e", "4.60")];
+
+fn nodes(most: u64) -> PoolLimits {
+    PoolLimits { nodes: Some(most), ..PoolLimits::default() }
+}
+
+/// Returns a pool with this name that may buy these types.
+fn limited(name: &str, types: &[&str], limits: PoolLimits) -> Pool {
+    Pool { limits, requirements: vec![is_in(INSTANCE_TYPE, types)], ..pool(name) }
+}
+
+/// Returns a cluster with these pools, and pods that are spread over zones and ask for 1 CPU and perhaps a GPU.
+fn waiting<const N: usize>(pools: [Pool; N], pods: usize, gpus: u64) -> Snapshot {
+    let kinds = vec![
+        Kind("c7.large", capacity(2, 16, 0), None, CPU_NODE),
+        Kind("g6.xlarge", capacity(4, 16, 1), Some("l4"), GPU_NODE),
+        Kind("g6.12xlarge", capacity(48, 192, 4), Some("l4"), GPU_NODE_OF_4),
+    ];
+    let pod = |at: usize| {
+        let mut pod = app(&format!("w{at}"), "web");
+        pod.spec.requests = requests(1, 1, gpus);
+        spreading(pod, 1)
+    };
+    with(cluster(catalogue(kinds), pools), (0..pods).map(pod))
+}
+
+fn cpu_nodes(limits: PoolLimits) -> Pool {
+    limited("cpu", &["c7.large"], limits)
+}
+
+fn gpu_nodes(limits: PoolLimits) -> Pool {
+    limited("gpu", &["g6.xlarge", "g6.12xlarge"], limits)
+}
+
+/// Returns the number of pods in each zone, the most first, the types of the new nodes, and the number of pods that are left out.
+fn outcome(snapshot: &Snapshot) -> (Vec<usize>, String, usize) {
+    let plan = planned(snapshot);
+    let mut counts = counts(snapshot, &plan);
+    counts.sort_unstable_by(|a, b| b.cmp(a));
+    let kinds: Vec<&str> = plan.claims.iter().map(|claim| claim.instance_type().as_str()).collect();
+    (counts, kinds.join(" "), plan.unplaced.len())
+}
+
+#[test]
+fn fewer_zones_with_larger_nodes_hold_all_pods_where_a_limit_counts_nodes() {
+    let snapshot = waiting([gpu_nodes(nodes(2))], 4, 1);
+    assert_eq!(outcome(&snapshot), (vec![2, 2], "g6.12xlarge g6.12xlarge".into(), 0));
+}
+
+#[test]
+fn no_gpu_node_is_bought_for_a_zone_in_which_a_limit_lets_no_usual_node_be_bought() {
+    let pools = [cpu_nodes(nodes(2)), gpu_nodes(PoolLimits::default())];
+    assert_eq!(outcome(&waiting(pools, 3, 0)), (vec![2, 1], "c7.large c7.large".into(), 0));
+    let money = PoolLimits { usd_per_hour: Some(usd("0.20")), ..PoolLimits::default() };
+    let preferred = Pool { weight: 10, ..cpu_nodes(money) };
+    let pools = [preferred, gpu_nodes(PoolLimits::default())];
+    assert_eq!(outcome(&waiting(pools, 4, 0)), (vec![2, 2], "c7.large c7.large".into(), 0));
+}
+
+#[test]
+fn gpu_nodes_are_bought_if_the_usual_nodes_within_the_limit_cannot_hold_all_pods() {
+    let pools = [cpu_nodes(nodes(1)), gpu_nodes(PoolLimits::default())];
+    let (counts, kinds, left) = outcome(&waiting(pools, 4, 0));
+    assert_eq!((counts.iter().sum::<usize>(), left), (4, 0), "{counts:?}");
+    assert!(kinds.contains("g6"), "{kinds}");
+}
+
+#[test]
+fn pods_share_the_zones_that_a_limit_lets_have_nodes() {
+    let placed = |limits, pods| {
+        let (counts, _, left) = outcome(&waiting([cpu_nodes(limits)], pods, 0));
+        (counts, left)
+    };
+    assert_eq!(placed(nodes(3), 5), (vec![2, 2, 1], 0));
+    assert_eq!(placed(nodes(2), 3), (vec![2, 1], 0));
+    assert_eq!(placed(nodes(1), 2), (vec![2], 0));
+    assert_eq!(placed(nodes(2), 5), (vec![2, 2], 1), "two nodes hold four pods");
+    let cpus = ResourceList::new().with(ResourceName::CPU, 4_000);
+    let resources = cpus.iter().map(|(name, amount)| (name.clone(), amount)).collect();
+    assert_eq!(placed(PoolLimits { resources, ..PoolLimits::default() }, 4), (vec![2, 2], 0));
+}
+
+#[test]
+fn pods_stay_in_all_zones_if_the_limit_lets_them() {
+    let (counts, _, left) = outcome(&waiting([cpu_nodes(nodes(5))], 5, 0));
+    assert_eq!((counts, left), (vec![1, 1, 1, 1, 1], 0));
+}
+
+#[test]
+fn nodes_with_room_are_used_before_gpu_nodes_in_other_zones() {
+    let pools = [cpu_nodes(nodes(0)), gpu_nodes(PoolLimits::default())];
+    let snapshot = with(waiting(pools, 3, 0), [node_in("n", "a", 2), node_in("m", "b", 2)]);
+    assert_eq!(outcome(&snapshot), (vec![2, 1], String::new(), 0));
+}
+
+#[test]
+fn a_limit_does_not_lower_the_number_of_zones_below_min_domains() {
+    let mut snapshot = waiting([cpu_nodes(nodes(2))], 3, 0);
+    for at in 0..3 {
+        snapshot.pods.change(&key(&format!("w{at}")), |pod| pod.spec.spreads[0].min_domains = Some(3));
+    }
+    let (counts, _, left) = outcome(&snapshot);
+    assert_eq!((counts, left), (vec![1, 1], 1), "without a third zone, no zone gets a second pod");
+}

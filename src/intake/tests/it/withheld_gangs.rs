@@ -1,0 +1,128 @@
+//! Tests of gangs of which a ResourceQuota withholds pods: a gang waits for the pods that it lacks itself, and for no others.
+
+use poolwright_intake::Manifest;
+use serde_json::{Value, json};
+
+use crate::json_kit::{ending, gangs, names, object, read};
+
+/// A template of a pod with one GPU.
+fn gpu() -> Value {
+    json!({"spec": {"containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}})
+}
+
+/// Reads an object in a namespace with this quota.
+fn limited(hard: Value, job: Value) -> Manifest {
+    read(&[object("v1", "ResourceQuota", "team", json!({"hard": hard})), job])
+}
+
+fn groups(replicas: u32, size: u32) -> Value {
+    let spec = json!({"replicas": replicas, "leaderWorkerTemplate": {"size": size, "workerTemplate": gpu()}});
+    object("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "llm", spec)
+}
+
+/// The gang of a group of the LeaderWorkerSet: how many pods start together, and how many there are.
+fn group(number: u32, least: u32, there: usize) -> (String, u32, usize) {
+    (format!("group {number} of LeaderWorkerSet default/llm"), least, there)
+}
+
+/// A job of Ray with a head, two workers with a GPU, and a pod that submits it.
+fn ray_job() -> Value {
+    let workers = json!([{"groupName": "w", "replicas": 2, "template": gpu()}]);
+    let cluster = json!({"headGroupSpec": {"template": ending()}, "workerGroupSpecs": workers});
+    object("ray.io/v1", "RayJob", "tune", json!({"entrypoint": "x", "rayClusterSpec": cluster}))
+}
+
+#[test]
+fn a_group_that_is_complete_does_not_wait_for_a_pod_of_another_group() {
+    let manifest = limited(json!({"requests.nvidia.com/gpu": "5"}), groups(3, 2));
+    assert_eq!(gangs(&manifest), [group(0, 2, 2), group(1, 2, 2), group(2, 2, 1)]);
+    let manifest = limited(json!({"pods": "5"}), groups(2, 3));
+    assert_eq!(gangs(&manifest), [group(0, 3, 3), group(1, 3, 2)]);
+}
+
+#[test]
+fn the_leaders_of_all_groups_come_before_the_workers() {
+    let manifest = limited(json!({"pods": "4"}), groups(3, 3));
+    assert_eq!(names(&manifest), ["llm-0", "llm-0-1", "llm-1", "llm-2"]);
+    assert_eq!(gangs(&manifest), [group(0, 3, 2), group(1, 3, 1), group(2, 3, 1)], "none is complete");
+}
+
+#[test]
+fn a_ray_cluster_does_not_wait_for_the_pod_that_submits_its_job() {
+    let of = |hard: Value| gangs(&limited(hard, ray_job()));
+    let gang = |least: u32, there: usize| [("RayJob default/tune".to_owned(), least, there)];
+    assert_eq!(of(json!({"pods": "4"})), gang(4, 4), "no room for the submitter alone");
+    assert_eq!(of(json!({"pods": "3"})), gang(3, 3));
+    assert_eq!(of(json!({"pods": "2"})), gang(3, 2), "a worker is missing");
+    let without_worker = of(json!({"requests.nvidia.com/gpu": "1"}));
+    assert_eq!(without_worker, gang(4, 3), "the submitter does not stand in for the worker");
+}
+
+#[test]
+fn the_launcher_of_an_mpi_job_comes_after_its_workers() {
+    let job = |policy: Value| {
+        let roles = json!({"Launcher": {"template": ending()}, "Worker": {"replicas": 2, "template": gpu()}});
+        let spec = json!({"launcherCreationPolicy": policy, "mpiReplicaSpecs": roles});
+        limited(json!({"pods": "2"}), object("kubeflow.org/v2beta1", "MPIJob", "train", spec))
+    };
+    let gang = |least: u32| [("MPIJob default/train".to_owned(), least, 2)];
+    let at_once = job(json!("AtStartup"));
+    assert_eq!(names(&at_once), ["train-worker-0", "train-worker-1"]);
+    assert_eq!(gangs(&at_once), gang(3));
+    assert_eq!(gangs(&job(json!("WaitForWorkersReady"))), gang(2), "its workers run without it");
+}
+
+#[test]
+fn an_elastic_job_starts_with_its_least_number_if_a_quota_withholds_the_rest() {
+    let roles = json!({"Master": {"template": ending()}, "Worker": {"replicas": 3, "template": gpu()}});
+    let spec = json!({"elasticPolicy": {"minReplicas": 1}, "pytorchReplicaSpecs": roles});
+    let job = object("kubeflow.org/v1", "PyTorchJob", "train", spec);
+    let gang = |there: usize| [("PyTorchJob default/train".to_owned(), 2, there)];
+    assert_eq!(gangs(&limited(json!({"pods": "3"}), job.clone())), gang(3));
+    assert_eq!(gangs(&limited(json!({"pods": "1"}), job)), gang(1));
+}
+
+#[test]
+fn the_jobs_of_a_job_set_that_start_together_do_not_wait_for_one_that_follows() {
+    let job = |name: &str, after: Value| {
+        let spec = json!({"parallelism": 2, "completions": 2, "template": ending()});
+        json!({"name": name, "dependsOn": after, "template": {"spec": spec}})
+    };
+    let after = json!([{"name": "prepare", "status": "Complete"}]);
+    let jobs = [job("prepare", Value::Null), job("train", Value::Null), job("report", after)];
+    let mut set = object("jobset.x-k8s.io/v1alpha2", "JobSet", "llm", json!({"replicatedJobs": jobs}));
+    set["status"] = json!({"replicatedJobsStatus": [{"name": "prepare", "succeeded": 1}]});
+    let gang = |there: usize| [("JobSet default/llm".to_owned(), 2, there)];
+    assert_eq!(gangs(&limited(json!({"pods": "3"}), set.clone())), gang(2), "a pod of `report` is missing");
+    assert_eq!(gangs(&limited(json!({"pods": "1"}), set)), gang(1), "a pod of `train` is missing");
+}
+
+#[test]
+fn a_train_job_waits_for_the_pods_that_a_quota_withholds() {
+    let job = json!({"template": {"spec": {"containers": [{"name": "node", "image": "x"}]}}});
+    let replicated = json!([{"name": "node", "template": {"spec": job}}]);
+    let runtime = object(
+        "trainer.kubeflow.org/v1alpha1",
+        "ClusterTrainingRuntime",
+        "torch",
+        json!({"mlPolicy": {"numNodes": 3}, "template": {"spec": {"replicatedJobs": replicated}}}),
+    );
+    let spec = json!({"runtimeRef": {"name": "torch"}});
+    let job = object("trainer.kubeflow.org/v1alpha1", "TrainJob", "llm", spec);
+    let quota = object("v1", "ResourceQuota", "team", json!({"hard": {"pods": "2"}}));
+    assert_eq!(gangs(&read(&[quota, runtime, job])), [("TrainJob default/llm".to_owned(), 3, 2)]);
+}
+
+#[test]
+fn a_pod_group_starts_with_its_least_number_if_a_quota_withholds_the_rest() {
+    let spec = json!({"schedulingPolicy": {"gang": {"minCount": 2}}});
+    let group = object("scheduling.k8s.io/v1alpha2", "PodGroup", "train", spec);
+    let pod = |name: &str| {
+        let spec = json!({"containers": [{"name": "a"}], "schedulingGroup": {"podGroupName": "train"}});
+        object("v1", "Pod", name, spec)
+    };
+    let quota = object("v1", "ResourceQuota", "team", json!({"hard": {"pods": "2"}}));
+    let manifest = read(&[quota, group, pod("a"), pod("b"), pod("c")]);
+    assert_eq!(names(&manifest), ["a", "b"]);
+    assert_eq!(gangs(&manifest), [("PodGroup default/train".to_owned(), 2, 2)]);
+}
