@@ -1,10 +1,12 @@
 //! Tests of `docs/cli`, which has one page for each command. The tables of commands and variables and the help of each command
 //! are generated from the flags. These tests compare them, or write them anew if the variable below is set.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use poolwright_cli::args;
+use poolwright_core::plan::UnplacedReason;
 
 use crate::support::path;
 
@@ -13,6 +15,16 @@ const WRITE: &str = "POOLWRIGHT_WRITE_DOCS";
 
 /// The command that writes them.
 const REMEDY: &str = "to write it anew: POOLWRIGHT_WRITE_DOCS=1 cargo test -p poolwright-cli --test it pages";
+
+#[test]
+fn the_schema_of_plans_has_every_reason_for_which_a_pod_can_be_left_out() {
+    let schema = std::fs::read_to_string(path("docs/plan.schema.json")).expect("the schema");
+    let schema: serde_json::Value = serde_json::from_str(&schema).expect("the schema is JSON");
+    let reasons = &schema["properties"]["unplaced"]["items"]["properties"]["reason"]["enum"];
+    let known: BTreeSet<String> = serde_json::from_value(reasons.clone()).expect("a list of reasons");
+    let all: BTreeSet<String> = UnplacedReason::ALL.iter().map(|reason| format!("{reason:?}")).collect();
+    assert_eq!(known, all);
+}
 
 #[test]
 fn every_command_has_a_page_with_the_help_it_prints() {

@@ -390,7 +390,7 @@ watched! {
 
     /// PodDisruptionBudgets.
     Budgets("PodDisruptionBudget"): policy::PodDisruptionBudget => PodDisruptionBudget {
-        need: Need::ToTell,
+        need: Need::ToMovePods,
         read: checked(intake::budget),
         apply: |state, budget| state.index.apply_budget(budget),
         delete: |state, key| state.index.delete_budget(&key.namespaced()),

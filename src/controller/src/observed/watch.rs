@@ -39,8 +39,8 @@ pub enum Need {
     /// What admission adds to pods of templates: without permission to read it, nothing waits for it, and templates count as they
     /// are written.
     ToAdmit,
-    /// Only events for users: without permission to read it, nothing waits for it.
-    ToTell,
+    /// Events for users and moves of pods: without permission to read it, nothing waits for it. The API server enforces it in any case.
+    ToMovePods,
     /// Every decision, in clusters that have the kind. It may be installed later.
     WhenInstalled,
 }
@@ -326,7 +326,7 @@ impl<K: Kind> Intake<K> {
     }
 
     fn failed(&mut self, error: &watcher::Error) {
-        if matches!(K::NEED, Need::ToAdmit | Need::ToTell | Need::WhenInstalled) && self.wait_no_longer() {
+        if matches!(K::NEED, Need::ToAdmit | Need::ToMovePods | Need::WhenInstalled) && self.wait_no_longer() {
             self.observers.world.poke();
         }
         self.observers.metrics.watch_errors.with_label_values(&[K::NAME]).inc();

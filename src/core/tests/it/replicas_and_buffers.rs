@@ -278,7 +278,10 @@ fn a_plan_counts_units_of_buffers_apart_from_pods() {
         limits,
         ..buffered(vec![buffer(3, 1, 1)])
     };
-    let plan = planned(&with(cluster(aws(), [pool]), [pod("a", requests(2, 1, 0))]));
+    // A plan from files plans pods and units together.
+    let options = PlanOptions { include_waiting: true, ..PlanOptions::default() };
+    let snapshot = with(cluster(aws(), [pool]), [pod("a", requests(2, 1, 0))]);
+    let plan = plan(&snapshot, at(10), &options, &mut NeverStop);
     assert_eq!((plan.counts.total, plan.counts.on_new, plan.counts.unplaced), (1, 1, 0));
     assert_eq!((plan.counts.units, plan.counts.units_unplaced), (3, 1), "two nodes of one GPU are allowed");
     assert_eq!(plan.units_on.values().copied().collect::<Vec<_>>(), [1, 1]);

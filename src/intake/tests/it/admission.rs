@@ -245,8 +245,8 @@ fn of_stored_objects_unknown_fields_are_noted_and_broken_ones_are_left_out() {
     assert_eq!(
         manifest.notes,
         [
-            "Pod default/newer: spec.future: this version does not know the field, and ignores it",
             "Pod default/broken: spec.containers: a pod needs at least one container; the object is left out",
+            "Pod default/newer: spec.future: this version does not know the field, and ignores it",
         ]
     );
     let written = stored("newer", "{future: {a: 1}, containers: [{name: a}]}").replace(", uid: u-newer", "");
@@ -372,12 +372,6 @@ fn a_limit_range_of_pods_counts_init_containers_sidecars_and_zero_as_an_api_serv
     );
     let large = limit_range("{type: Container, maxLimitRequestRatio: {memory: 9E}}");
     assert_eq!(read(&format!("{large}{}", pod("limits: {memory: 9E}"))).pods.len(), 1);
-}
-
-#[test]
-fn a_stored_pool_that_cannot_be_read_is_an_error_because_it_limits_what_may_be_bought() {
-    let pool = "apiVersion: poolwright.dev/v1alpha1\nkind: NodePool\nmetadata: {name: gpu, uid: u}\nspec: {future: 1}\n";
-    assert!(problems(pool)[0].contains("NodePool gpu: spec.future: unknown field"));
 }
 
 /// Returns the problems of a pod with this spec, beside other objects.

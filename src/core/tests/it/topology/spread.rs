@@ -50,9 +50,14 @@ fn a_zone_that_sells_only_what_is_dear_is_not_opened_for_a_spread_unless_the_rul
 fn pods_that_run_count_and_the_zone_with_fewest_comes_first() {
     let nodes = [node_in("n", "a", 0), node_in("m", "b", 0)];
     let running = apps(["r", "s"], "web").map(|pod| bound(pod, "n"));
-    let snapshot =
-        with(with(there(running), nodes), [spreading(app("p", "web"), 1), spreading(app("q", "web"), 1)]);
-    assert_eq!(zones(&snapshot, &planned(&snapshot)).keys().collect::<Vec<_>>(), ["b", "c"]);
+    let snapshot = with(there(running), nodes);
+    let zones_of_new = |names: &[&str]| {
+        let waiting = names.iter().map(|name| spreading(app(name, "web"), 1));
+        let snapshot = with(snapshot.clone(), waiting);
+        zones(&snapshot, &planned(&snapshot)).into_keys().collect::<Vec<_>>()
+    };
+    assert_eq!(zones_of_new(&["p", "q"]), ["b"], "then each zone with nodes has two");
+    assert_eq!(zones_of_new(&["p", "q", "t"]), ["b", "c"]);
 }
 
 #[test]
