@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::kit;
 
 /// Plays two pods, and returns the reason, the count and the words of those that wait at the end.
-fn waiting(spec: Value, more: Vec<Value>, gated: Option<Duration>) -> Vec<(Option<String>, u64, String)> {
-    let job = JobPlan { gated, ..JobPlan::new("train", Duration::ZERO, 2, spec) };
+fn waiting(spec: Value, more: Vec<Value>) -> Vec<(Option<String>, u64, String)> {
+    let job = JobPlan::new("train", Duration::ZERO, 2, spec);
     let replay =
         Replay { length: Duration::from_mins(10), ..kit::replay(&["g4dn.xlarge"], None, more, vec![job]) };
     let history = replay.run(&mut |_| true).expect("it is played");
@@ -26,12 +26,14 @@ fn pods_of_a_gang_that_lacks_pods_say_how_many_it_lacks() {
     spec["schedulingGroup"] = json!({"podGroupName": "gang"});
     let words = "waits for 1 of 3 pods of its PodGroup default/gang: 2 are there, and the scheduler tries none before all 3 are";
     let expected = (Some("PodGroupPending".to_owned()), 2, words.to_owned());
-    assert_eq!(waiting(spec, vec![group], None), [expected]);
+    assert_eq!(waiting(spec, vec![group]), [expected]);
 }
 
 #[test]
 fn pods_with_scheduling_gates_say_so() {
-    let found = waiting(kit::gpu_pod(1), Vec::new(), Some(Duration::from_hours(1)));
+    let mut spec = kit::gpu_pod(1);
+    spec["schedulingGates"] = json!([{"name": "example.com/quota"}]);
+    let found = waiting(spec, Vec::new());
     let [(reason, count, words)] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!((reason.as_deref(), *count), (Some("SchedulingGated"), 2), "{words}");
 }
