@@ -69,8 +69,13 @@ fn unhealthy_pods(
     status: Option<&policy::PodDisruptionBudgetStatus>,
 ) -> UnhealthyPods {
     let count = |count: Option<i32>| count.and_then(|pods| u64::try_from(pods).ok()).unwrap_or(0);
+    let policy = spec.unhealthy_pod_eviction_policy.as_deref();
+    // Kubernetes asks clients not to count on the eviction of such pods if they do not know the policy.
+    if policy.is_some_and(|policy| !matches!(policy, "AlwaysAllow" | "IfHealthyBudget")) {
+        return UnhealthyPods::default();
+    }
     UnhealthyPods {
-        always_allowed: spec.unhealthy_pod_eviction_policy.as_deref() == Some("AlwaysAllow"),
+        always_allowed: policy == Some("AlwaysAllow"),
         healthy: count(status.and_then(|status| status.current_healthy)),
         desired: count(status.and_then(|status| status.desired_healthy)),
     }

@@ -326,7 +326,8 @@ impl<K: Kind> Intake<K> {
     }
 
     fn failed(&mut self, error: &watcher::Error) {
-        if matches!(K::NEED, Need::ToAdmit | Need::ToMovePods | Need::WhenInstalled) && self.wait_no_longer() {
+        if matches!(K::NEED, Need::ToAdmit | Need::ToMovePods | Need::WhenInstalled) && self.wait_no_longer()
+        {
             self.observers.world.poke();
         }
         self.observers.metrics.watch_errors.with_label_values(&[K::NAME]).inc();

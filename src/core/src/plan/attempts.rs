@@ -11,6 +11,7 @@ use crate::model::relaxed::PreferencePolicy;
 use crate::plan::attempt::Attempt;
 use crate::plan::audit::topology as audit_topology;
 use crate::plan::context::PlanContext;
+use crate::plan::effort::Effort;
 use crate::plan::place::topology;
 use crate::supply::offerings;
 
@@ -22,6 +23,10 @@ const ATTEMPTS: usize = 12;
 /// `REPEATED_PODS`.
 const REPETITIONS: usize = 3;
 const REPEATED_PODS: usize = 3_000;
+
+/// The work of an attempt in fewer domains, as a multiple of the first attempt's, and the least that it may do: about a tenth of a second.
+const MORE_WORK: u64 = 2;
+const LEAST_WORK: u64 = 200_000;
 
 impl PlanContext<'_> {
     /// Returns the best attempt. Places are chosen pod by pod, so another order may place more pods. Unplaced pods choose first
@@ -35,7 +40,10 @@ impl PlanContext<'_> {
     ) -> Attempt {
         let mut first: BTreeSet<PodKey> = BTreeSet::new();
         let mut first_of_best = BTreeSet::new();
-        let mut best = self.settled_attempt(supply, policy, topology::Lessons::default(), stop);
+        let mut counted = Effort::counted(stop);
+        let mut best = self.settled_attempt(supply, policy, topology::Lessons::default(), &mut counted);
+        // Fewer domains can make a proof much harder, and the plan there is already.
+        let work = counted.work().saturating_mul(MORE_WORK).max(LEAST_WORK);
         let most = REPETITIONS.min(REPEATED_PODS / self.demand.pending.len().max(1));
         for _ in 0..most {
             let left = best.plan.unplaced.iter();
@@ -64,7 +72,7 @@ impl PlanContext<'_> {
             }
             let first = first_of_best.clone();
             let start = topology::Lessons { fewer_domains: fewer, first, ..topology::Lessons::default() };
-            let next = self.settled_attempt(supply, policy, start, stop);
+            let next = self.settled_attempt(supply, policy, start, &mut Effort::limited(stop, work));
             if self.saves(&next, &best) {
                 best = next;
             }
@@ -77,7 +85,7 @@ impl PlanContext<'_> {
             }
             let first = first_of_best.clone();
             let start = topology::Lessons { only, first, ..topology::Lessons::default() };
-            let next = self.settled_attempt(supply, policy, start, stop);
+            let next = self.settled_attempt(supply, policy, start, &mut Effort::limited(stop, work));
             within_limits = self.domains_within_limits(supply, &next);
             if self.saves(&next, &best) {
                 best = next;
@@ -130,7 +138,9 @@ impl PlanContext<'_> {
                 return attempt;
             }
             let learnt = attempts < ATTEMPTS && self.learn(&mut lessons, &attempt);
-            let again = learnt || self.leave_gangs_out(&mut lessons, &attempt, attempts < ATTEMPTS);
+            let again = learnt
+                || give_up_rest(&mut lessons, &attempt)
+                || self.leave_gangs_out(&mut lessons, &attempt, attempts < ATTEMPTS);
             let fewer =
                 |one: &Attempt, other: &Attempt| self.left_over(&one.plan) < self.left_over(&other.plan);
             if !again {
@@ -209,4 +219,22 @@ impl PlanContext<'_> {
         }
         learnt
     }
+}
+
+/// Gives up all pods that break a rule, and those that a limit left out of a place. Then the next attempt plans only pods that this
+/// one placed within the rules, so it rarely breaks one. Returns whether there were any.
+fn give_up_rest(lessons: &mut topology::Lessons, Attempt { plan, left, violations, .. }: &Attempt) -> bool {
+    if violations.is_empty() || !plan.refused.is_empty() {
+        return false;
+    }
+    let before = lessons.given_up.len();
+    for violation in violations {
+        lessons.unsettled.insert(violation.pod.clone());
+        lessons.given_up.insert(violation.pod.clone(), violation.sentence.clone());
+    }
+    for (pod, pin, why) in &left.pinned {
+        lessons.bans.entry(pod.clone()).or_default().insert(pin.clone(), why.clone());
+        lessons.given_up.entry(pod.clone()).or_default();
+    }
+    lessons.given_up.len() > before
 }

@@ -10,6 +10,7 @@ pub(crate) mod attempts;
 pub(crate) mod audit;
 pub(crate) mod claims;
 pub(crate) mod context;
+pub(crate) mod effort;
 pub(crate) mod fewer_domains;
 pub(crate) mod groups;
 pub(crate) mod left_by;

@@ -76,4 +76,5 @@ fn a_budget_lets_unready_pods_go_if_its_policy_or_its_counts_allow_that() {
     assert!(!lets_go(json!("IfHealthyBudget"), 1, 2) && !lets_go(Value::Null, 1, 2));
     assert!(lets_go(json!("IfHealthyBudget"), 2, 2) && lets_go(Value::Null, 2, 2));
     assert!(!lets_go(Value::Null, 0, 0), "the disruption controller has not counted");
+    assert!(!lets_go(json!("Sometimes"), 2, 2), "a policy that this version does not know");
 }

@@ -115,3 +115,27 @@ fn a_limit_does_not_lower_the_number_of_zones_below_min_domains() {
     let (counts, _, left) = outcome(&snapshot);
     assert_eq!((counts, left), (vec![1, 1], 1), "without a third zone, no zone gets a second pod");
 }
+
+#[test]
+fn a_limit_that_many_spread_pods_reach_leaves_the_rest_out_and_never_breaks_the_spread() {
+    let sold = catalogue(vec![
+        Kind("c4", capacity(4, 8, 0), None, &[("a", "0.17"), ("b", "0.17"), ("c", "0.17"), ("d", "0.17")]),
+        Kind("m16", capacity(16, 64, 0), None, &[("a", "0.70"), ("b", "0.70"), ("c", "0.70"), ("d", "0.70")]),
+    ]);
+    for (pods, cpu) in [(120, 80), (200, 133)] {
+        let resources = [(ResourceName::new(ResourceName::CPU), cpu * 1000)].into();
+        let pool = Pool { limits: PoolLimits { resources, ..PoolLimits::default() }, ..pool("cpu") };
+        let waiting = (0..pods).map(|at| spreading(app(&format!("p{at}"), "web"), 1));
+        let snapshot = with(cluster(sold.clone(), [pool]), waiting);
+        let plan = planned(&snapshot);
+        let counts: Vec<usize> = zones(&snapshot, &plan).values().map(Vec::len).collect();
+        let placed: usize = counts.iter().sum();
+        assert!(
+            placed * 4 >= cpu as usize * 3,
+            "{placed} of {pods} pods have room under {cpu} CPU: {counts:?}"
+        );
+        assert_eq!(placed + plan.unplaced.len(), pods);
+        let (least, most) = (counts.iter().min().expect("a zone"), counts.iter().max().expect("a zone"));
+        assert!(*most <= least + 1, "{counts:?}");
+    }
+}
