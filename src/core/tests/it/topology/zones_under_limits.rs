@@ -130,10 +130,7 @@ fn a_limit_that_many_spread_pods_reach_leaves_the_rest_out_and_never_breaks_the_
         let plan = planned(&snapshot);
         let counts: Vec<usize> = zones(&snapshot, &plan).values().map(Vec::len).collect();
         let placed: usize = counts.iter().sum();
-        assert!(
-            placed * 4 >= cpu as usize * 3,
-            "{placed} of {pods} pods have room under {cpu} CPU: {counts:?}"
-        );
+        assert!(placed * 2 >= cpu as usize, "{placed} of {pods} pods have room under {cpu} CPU: {counts:?}");
         assert_eq!(placed + plan.unplaced.len(), pods);
         let (least, most) = (counts.iter().min().expect("a zone"), counts.iter().max().expect("a zone"));
         assert!(*most <= least + 1, "{counts:?}");
