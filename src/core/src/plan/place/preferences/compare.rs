@@ -14,7 +14,8 @@ use crate::plan::attempt::Attempt;
 use crate::plan::context::PlanContext;
 use crate::plan::pack::solves::Packing;
 use crate::plan::place::preferences::estimates;
-use crate::plan::place::preferences::kept::{DEARER, PreferenceChoice};
+use crate::plan::place::preferences::kept::PreferenceChoice;
+use crate::plan::place::topology::DEARER;
 use crate::supply::offerings::Supply;
 
 impl PreferenceChoice<'_> {

@@ -10,9 +10,6 @@ use crate::supply::rooms::Rooms;
 use poolwright_catalog::ResourceList;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The factor above which a preference is relaxed, because it would make pods cost more than this many times as much.
-pub(crate) const DEARER: u128 = 2;
-
 /// The inputs for the choice of preferences.
 pub(crate) struct PreferenceInputs<'s, 'a> {
     pub snapshot: &'a Snapshot,

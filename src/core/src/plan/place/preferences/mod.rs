@@ -15,9 +15,9 @@ pub(crate) mod places;
 
 pub(crate) use crate::plan::place::preferences::kept::Record;
 
-use crate::plan::place::preferences::kept::{DEARER, Group, KeptPreferences, Set};
+use crate::plan::place::preferences::kept::{Group, KeptPreferences, Set};
 pub(crate) use crate::plan::place::preferences::kept::{PreferenceChoice, PreferenceInputs};
-use crate::plan::place::topology::Assigned;
+use crate::plan::place::topology::{Assigned, DEARER};
 use crate::rules::pin::{Signature, signature};
 use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::labels::HOSTNAME;

@@ -8,11 +8,10 @@ use poolwright_terms::labels::HOSTNAME;
 use crate::model::relaxed::WhyRelaxed;
 use crate::model::{Operator, Pod, PodKey, PodSpec, Requirement};
 use crate::plan::place::preferences::estimates::{Buyers, PriceEstimates};
-use crate::plan::place::preferences::kept::{
-    DEARER, Group, KeptPreferences, PreferenceChoice, PreferenceInputs,
-};
+use crate::plan::place::preferences::kept::{Group, KeptPreferences, PreferenceChoice, PreferenceInputs};
 use crate::plan::place::preferences::messages;
 use crate::plan::place::preferences::neighbours::{About, Neighbours};
+use crate::plan::place::topology::DEARER;
 use crate::rules::spread::domains::DomainCounts;
 use crate::rules::spread::messages as spread_messages;
 

@@ -44,8 +44,8 @@ use crate::rules::gpus;
 use crate::rules::pin::{self, Pin, Signature};
 use crate::supply::offerings::Admissions;
 
-/// The factor that limits which domains are opened for a spread constraint, and to which places preferences lead. A place is left
-/// out if pods cost more than this many times as much there as in the cheapest one.
+/// The factor that limits which domains are opened for a spread constraint, and to which places and nodes preferences lead. A place is
+/// left out if pods cost more than this many times as much there as in the cheapest one.
 pub(crate) const DEARER: u128 = 2;
 
 /// The chosen places.
