@@ -11,9 +11,13 @@ Each is pinned, installed on first use into the cache that all checkouts share (
     gang-crds    the CRDs of JobSet and LeaderWorkerSet (Apache-2.0), for tests on the control plane; Go modules, checked by
                  their hashes
 
+It also keeps a copy of highs.cmake there, which says how HiGHS is compiled.
+
 Use:
 
     tools.py run COMMAND...   runs a command with libclang found and the shared target directory set
+    tools.py run-demo COMMAND...
+                              does the same, but compiles HiGHS as the demo needs it
     tools.py libclang         prints the folder of libclang
     tools.py cargo-deny       prints the path of cargo-deny
     tools.py gang-crds        prints the folder of those CRDs
@@ -209,10 +213,25 @@ def gang_crds() -> Path:
     return home
 
 
+def highs(name: str) -> Path:
+    """Returns the path of a toolchain file for HiGHS. It is a copy in the cache, because the path stays in the build, which
+    other checkouts share."""
+    (cache() / "tools").mkdir(parents=True, exist_ok=True)
+    for file in ("highs.cmake", "demo.cmake"):
+        source, copy = Path(__file__).resolve().parent / file, cache() / "tools" / file
+        if not copy.is_file() or copy.read_bytes() != source.read_bytes():
+            # Renamed into place, because another checkout may read it.
+            with tempfile.NamedTemporaryFile(dir=copy.parent, prefix=".highs-", delete=False) as aside:
+                aside.write(source.read_bytes())
+            os.replace(aside.name, copy)
+    return cache() / "tools" / name
+
+
 def environment() -> dict[str, str]:
-    """Returns the environment for cargo: the path of libclang, and one target directory for all checkouts."""
+    """Returns the environment for cargo: libclang, how HiGHS is compiled, and one target directory for all checkouts."""
     env = dict(os.environ, LIBCLANG_PATH=str(libclang()))
     env.setdefault("CARGO_TARGET_DIR", str(cache() / "target"))
+    env.setdefault("CMAKE_TOOLCHAIN_FILE", str(highs("highs.cmake")))
     return env
 
 
@@ -222,6 +241,8 @@ def main(arguments: list[str]) -> int:
             case ["run", command, *rest]:
                 env = environment()
                 os.execvpe(command, [command, *rest], env)
+            case ["run-demo", command, *rest]:
+                os.execvpe(command, [command, *rest], environment() | {"CMAKE_TOOLCHAIN_FILE": str(highs("demo.cmake"))})
             case ["libclang"]:
                 print(libclang())
             case ["moto"]:

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, Deserializer};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::int_or_text;
 
 /// A quantity such as `8`, `1500m` or `64Gi`, kept as written. Integers are accepted too, as everywhere in Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -32,24 +33,12 @@ impl fmt::Display for Amount {
 
 impl<'de> Deserialize<'de> for Amount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl de::Visitor<'_> for Visitor {
-            type Value = Amount;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an integer or a quantity in quotes, such as 8 or \"64Gi\"")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Amount, E> {
-                Ok(Amount(text.to_owned()))
-            }
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Amount, E> {
-                Ok(Amount(number.to_string()))
-            }
-            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Amount, E> {
-                Ok(Amount(number.to_string()))
-            }
-        }
-        deserializer.deserialize_any(Visitor)
+        int_or_text::read(
+            deserializer,
+            "an integer or a quantity in quotes, such as 8 or \"64Gi\"",
+            |text: &str| Self(text.to_owned()),
+            |number| Some(Self(number.to_string())),
+        )
     }
 }
 

@@ -16,6 +16,7 @@ mod common;
 mod crds;
 mod disruption;
 mod duration;
+mod int_or_text;
 mod node_claim;
 mod node_pool;
 mod patterns;

@@ -1,11 +1,11 @@
 //! The number of units of a buffer in the API: an integer, or `auto`.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, Deserializer, Unexpected};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::int_or_text;
 
 /// The pattern of a word in [`Units`].
 pub(crate) const PATTERN: &str = "^auto$";
@@ -27,26 +27,12 @@ impl Units {
 
 impl<'de> Deserialize<'de> for Units {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl de::Visitor<'_> for Visitor {
-            type Value = Units;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a whole number or auto")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Units, E> {
-                Ok(Units::Word(text.to_owned()))
-            }
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Units, E> {
-                let small = i32::try_from(number);
-                small.map(Units::Number).map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))
-            }
-            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Units, E> {
-                let small = i32::try_from(number);
-                small.map(Units::Number).map_err(|_| E::invalid_value(Unexpected::Unsigned(number), &self))
-            }
-        }
-        deserializer.deserialize_any(Visitor)
+        int_or_text::read(
+            deserializer,
+            "a whole number or auto",
+            |text: &str| Self::Word(text.to_owned()),
+            |number| i32::try_from(number).ok().map(Self::Number),
+        )
     }
 }
 

@@ -33,7 +33,7 @@ pub enum Action {
         taints: Vec<Taint>,
     },
     /// Nominate a waiting pod to the node that it was planned for (`status.nominatedNodeName`), so that the scheduler follows the
-    /// plan. This is done after the node has registered and before it opens.
+    /// plan. This is done after the node has registered and before it opens, and before pods of an open node give way.
     Nominate {
         /// The pod.
         pod: ObjectKey,

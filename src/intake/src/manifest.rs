@@ -20,6 +20,8 @@ mod revisions;
 mod scale_down;
 mod slips;
 mod spreads;
+mod storage;
+mod there;
 
 use std::collections::BTreeSet;
 
@@ -253,6 +255,8 @@ pub fn read_files<'a>(
     }
     shared.gangs.form(&mut manifest, &shared.owned);
     shared.bound.tell(&mut manifest);
+    let unread = storage::unread(&objects, &manifest);
+    manifest.notes.extend(unread);
     manifest.tell_of_losses_first();
     errors.extend(refusals::second_defaults(&objects));
     errors.extend(pods_twice(&manifest));

@@ -19,6 +19,17 @@ pub(crate) enum Maker {
     Begins(&'static str, String),
 }
 
+/// When pods come, beside the others of their gang.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Before the others: their controller makes these only when they are there.
+    First,
+    /// In any order.
+    Any,
+    /// When the others run, so that these do not wait for them.
+    Last,
+}
+
 /// How the pods of one template come about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
@@ -30,8 +41,10 @@ pub(crate) struct Origin {
     pub prefix: String,
     /// Which of the object's gangs its pods belong to.
     pub gang: Option<usize>,
-    /// Whether its pods come when the others of their gang run, so that these do not wait for them.
-    pub comes_last: bool,
+    /// When its pods come, beside the others of their gang.
+    pub turn: Turn,
+    /// How many of its pods may be missing when the others of their gang start.
+    pub spare: usize,
     /// A note for the case that pods of it are planned.
     pub note: Option<String>,
     /// Whether the numbers of its pods are the indexes of an indexed Job, which are in the names of the pods that exist, too.
@@ -53,7 +66,8 @@ impl Origin {
             fixed: false,
             prefix: String::new(),
             gang: None,
-            comes_last: false,
+            turn: Turn::Any,
+            spare: usize::MAX,
             note: None,
             indexed: false,
             later: None,

@@ -17,7 +17,7 @@ use poolwright_api::strict::read;
 use poolwright_core::{Uid, UnmodelledRule};
 use serde_json::Value;
 
-use crate::owned::{Maker, Origin};
+use crate::owned::{Maker, Origin, Turn};
 use crate::pod::key_of;
 use crate::template::{Expanded, Expansion, GangOf, Making, Template, count, one};
 use crate::workload::selecting;
@@ -39,8 +39,10 @@ pub(crate) struct PodSet {
     maker: Maker,
     fixed: bool,
     gang: Option<usize>,
-    /// Whether they come when the others of their gang run.
-    comes_last: bool,
+    /// When they come, beside the others of their gang.
+    turn: Turn,
+    /// How many of them may be missing when the others of their gang start.
+    spare: usize,
     extra: Vec<UnmodelledRule>,
     claims: Vec<PersistentVolumeClaim>,
 }
@@ -57,7 +59,8 @@ impl PodSet {
             maker: Maker::Itself,
             fixed: false,
             gang: None,
-            comes_last: false,
+            turn: Turn::Any,
+            spare: usize::MAX,
             extra: Vec::new(),
             claims: Vec::new(),
         }
@@ -162,8 +165,9 @@ fn made(object: &Value, sets: Sets, making: Making<'_>) -> Expanded {
                 continue;
             }
         };
-        let (fixed, prefix, gang, comes_last) = (set.fixed, set.name.clone(), set.gang, set.comes_last);
-        let origin = Origin { fixed, prefix, gang, comes_last, ..Origin::by(set.maker.clone()) };
+        let PodSet { fixed, gang, turn, spare, .. } = *set;
+        let prefix = set.name.clone();
+        let origin = Origin { fixed, prefix, gang, turn, spare, ..Origin::by(set.maker.clone()) };
         let source = Template {
             labels: set.labels.clone(),
             claims: &set.claims,

@@ -21,10 +21,10 @@ pub(crate) const INDEXED: &str = "Indexed";
 pub(crate) const BEING_DELETED: &str = "it is being deleted and makes no more pods";
 
 /// The reason why a suspended object has no pods.
-pub(crate) const SUSPENDED: &str = "it is suspended and has no pods now";
+pub(crate) const SUSPENDED: &str = "it is suspended and makes no pods now";
 
 /// The reason why an object that has ended has no pods.
-pub(crate) const ENDED: &str = "it has ended and has no pods now";
+pub(crate) const ENDED: &str = "it has ended and makes no more pods";
 
 /// Converts a Job: `parallelism` pods at a time, but no more than must still succeed. Jobs that are suspended, finished, being
 /// deleted or managed by another controller want none.

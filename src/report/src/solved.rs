@@ -142,5 +142,9 @@ fn reason(problem: &Problem, reason: UnplacedReason) -> String {
             "it would need more nodes of one kind than `{}` allows",
             name(at, &mut problem.node_shares.iter().map(|share| &share.name))
         ),
+        UnplacedReason::NoLayout => {
+            "the search for the layout of the GPUs ended without a place for it on its node; another node may hold it"
+                .to_owned()
+        }
     }
 }

@@ -385,6 +385,29 @@ fn a_cheaper_way_names_the_rules_that_it_breaks_and_that_cost_something_the_dear
 }
 
 #[test]
+fn a_plan_in_steps_that_costs_more_names_the_rules_that_set_their_order_and_cost_something() {
+    use CostRule::{MinValues, Preferences, Weights};
+    let mut plan = plain_plan();
+    plan.in_steps = true;
+    let mut by = |other: &Baseline, rules: Vec<RuleCost>| {
+        plan.rules = rules;
+        match plan.against(other) {
+            Against::Cheaper(_, WhyCheaper::Steps { serves_more, by }) => (serves_more, by),
+            against => panic!("it is cheaper because of steps: {against:?}"),
+        }
+    };
+    let (nothing, some, more) = (Some(UsdPerHour::ZERO), Some(usd(10)), Some(usd(20)));
+    let later = Baseline { serves_later: true, ..Baseline::default() };
+    let both = vec![rule_cost(Weights, some), rule_cost(Preferences, more), rule_cost(MinValues, more)];
+    assert_eq!(by(&later, both), (true, vec![(Preferences, more), (Weights, some)]));
+    assert_eq!(by(&Baseline::default(), vec![rule_cost(Weights, some)]), (false, vec![(Weights, some)]));
+    assert_eq!(by(&later, vec![rule_cost(Weights, nothing)]), (true, vec![]));
+    let at_least = RuleCost { at_least: true, ..rule_cost(Weights, nothing) };
+    assert_eq!(by(&later, vec![at_least]), (true, vec![(Weights, nothing)]), "it may cost something");
+    assert_eq!(by(&later, vec![rule_cost(Weights, None)]), (true, vec![(Weights, None)]));
+}
+
+#[test]
 fn a_way_that_breaks_no_rule_that_costs_something_is_cheaper_because_the_search_ended() {
     let mut plan = plain_plan();
     assert!(plan.is_bounded());

@@ -15,6 +15,11 @@ impl BitSet {
         self.0[member / 64] |= 1 << (member % 64);
     }
 
+    /// Removes `member`.
+    pub fn remove(&mut self, member: usize) {
+        self.0[member / 64] &= !(1 << (member % 64));
+    }
+
     /// Returns whether the set has `member`.
     pub fn contains(&self, member: usize) -> bool {
         self.0[member / 64] >> (member % 64) & 1 == 1
@@ -50,6 +55,8 @@ mod tests {
         let mut larger = set.clone();
         larger.insert(65);
         assert!(set.is_subset(&larger) && !larger.is_subset(&set) && set.intersects(&larger));
+        larger.remove(65);
+        assert_eq!(larger, set);
         assert!(!set.is_empty() && BitSet::new(130).is_empty());
     }
 }

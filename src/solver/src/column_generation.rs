@@ -320,8 +320,8 @@ impl<'m, 't> Generation<'m, 't> {
 
     /// Starts from prices that prove `bound` without a relaxation. They are the first center of the smoothing.
     pub fn start_from(&mut self, certificate: Certificate, bound: u64) {
-        let model = self.master.model();
-        let center = (certificate.rough(), vec![0.0; model.bins.len()], vec![0.0; model.limits.len()]);
+        let (bins, limits) = certificate.rough_scarcity();
+        let center = (certificate.rough(), bins, limits);
         (self.best.pods, self.best.bins, self.best.limits) = center.clone();
         (self.best.bound, self.best.certificate, self.center) = (bound, Some(certificate), Some(center));
     }

@@ -196,6 +196,13 @@ impl Certificate {
         self.pods.iter().map(|price| *price as f64 / UNITS as f64).collect()
     }
 
+    /// Returns the prices of scarce bins and of rows in micro-dollars, rounded: for heuristics.
+    pub fn rough_scarcity(&self) -> (Vec<f64>, Vec<f64>) {
+        let whole = UNITS as f64 * (1u64 << LIMIT_ONE) as f64;
+        let bins = self.given.bins.iter().map(|price| *price as f64 / UNITS as f64).collect();
+        (bins, self.given.limits.iter().map(|price| *price as f64 / whole).collect())
+    }
+
     /// Returns the deduction for scarcity, in value units.
     pub fn paid(&self) -> i128 {
         self.paid

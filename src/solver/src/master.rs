@@ -99,11 +99,6 @@ impl<'m> Master<'m> {
         Self { model, lp, rows, bin_rows, limit_rows, choice_rows, columns: Vec::new() }
     }
 
-    /// Returns the problem.
-    pub fn model(&self) -> &'m Model {
-        self.model
-    }
-
     fn add(&mut self, column: Column, cost: f64, entries: &[(usize, f64)]) {
         if self.lp.add_column(cost, entries) {
             self.columns.push(column);

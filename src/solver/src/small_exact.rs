@@ -18,6 +18,8 @@ const STEPS: u64 = 1 << 21;
 /// The steps in one unit of work, and those between two looks at the signal.
 const STEPS_PER_UNIT: u64 = 4;
 const STEPS_PER_LOOK: u64 = 4_000;
+/// The candidates that commitments can cover whose counts are compared in one step. A way has a count of each.
+const COVERED_PER_STEP: u64 = 8;
 /// The maximum number of pods.
 const PODS: u64 = 40;
 
@@ -129,6 +131,7 @@ impl Search<'_, '_, '_> {
     fn bin(&mut self, bin: u32, pods: u64) -> Option<()> {
         let available = self.model.bins[bin as usize].available;
         let scarce = available != UNLIMITED && available < pods;
+        let width = 1 + self.covered.len() as u64 / COVERED_PER_STEP;
         let first = self.contents.len();
         let mut content = Content::empty(self.model, bin);
         self.enumerate(bin, &mut content, 0, 0)?;
@@ -159,7 +162,7 @@ impl Search<'_, '_, '_> {
                 }
                 for at in self.best[state].clone() {
                     // Each new way is compared with the known ways of its state.
-                    self.steps += 1 + self.best[state + delta].len() as u64;
+                    self.steps += width * (1 + self.best[state + delta].len() as u64);
                     if self.steps > STEPS {
                         return None;
                     }

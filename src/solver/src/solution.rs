@@ -176,6 +176,9 @@ pub enum UnplacedReason {
     Inflexible(u32),
     /// The pods need more nodes of one kind than this share (index into [`crate::Problem::node_shares`]) allows.
     ShareReached(u32),
+    /// A node was planned for the pods, but the search for the layout of its GPUs ended without a place for them. Another node may
+    /// hold them.
+    NoLayout,
 }
 
 /// The reason why the solver stopped.

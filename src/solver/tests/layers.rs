@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 /// The files and folders of `src`, from the problem up to the entry points.
 const LAYERS: &[&[&str]] = &[
     &["bits", "flow", "lp", "knapsack_lp", "problem", "solution", "stages", "units"],
-    &["check", "choice", "gpu", "nothing", "options", "stop"],
+    &["choice", "gpu", "nothing", "options", "stop"],
+    &["check"],
     &["canonical", "explain", "meter"],
     &["baseline", "dual_bound", "knapsack", "master", "plan"],
     &[

@@ -107,6 +107,7 @@ fn a_plan_that_was_chosen_by_its_cost_over_time_shows_it_beside_the_cost_of_the_
     assert_eq!(json.get("lowerBoundUsdPerHour"), None);
     document.over_time.as_mut().expect("the costs").lower_bound_usd = Usd::default();
     document.baselines.one_pod_per_node.ignores_namespace_limits = true;
+    document.pods.expected = 2;
     let mut table = Vec::new();
     print::plan(&document, OutputFormat::Table, &mut table).expect("it is printed");
     let table = String::from_utf8(table).expect("text");
@@ -119,7 +120,10 @@ fn a_plan_that_was_chosen_by_its_cost_over_time_shows_it_beside_the_cost_of_the_
         "{table}"
     );
     assert!(!table.contains("both with the same prices"), "{table}");
+    let headline = table.lines().next().expect("a headline");
+    assert!(headline.contains(" waiting and 2 pods that are still to come: buy"), "{headline}");
     let json = serde_json::to_value(&document).expect("JSON");
     assert_eq!(json["baselines"].get("onePodPerNodeUsdPerHour"), None);
     assert!(json["baselines"].get("firstFitUsdPerHour").is_some());
+    assert_eq!(json["pods"]["expected"], 2);
 }

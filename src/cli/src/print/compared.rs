@@ -153,8 +153,21 @@ fn cheaper(plan: &Document, why: WhyCheaper) -> String {
             let rules: Vec<&str> = rules.into_iter().map(kept).collect();
             format!("it does not keep {}, and the plan does", rules.join(" or "))
         }
-        WhyCheaper::Steps => {
-            "a limit split this plan into steps, and the first ones took what later ones lack".to_owned()
+        WhyCheaper::Steps { serves_more, by } => {
+            let rules: Vec<CostRule> = by.iter().map(|(rule, _)| *rule).collect();
+            let why = match (serves_more, rules.as_slice()) {
+                (false, _) => {
+                    "a limit split this plan into steps, and the first ones took what later ones lack"
+                }
+                (true, [CostRule::Weights]) => {
+                    "it leaves more pods to pools of a lower weight than the limits ask for"
+                }
+                (true, [CostRule::Preferences]) => {
+                    "it meets the preferences of fewer pods than the limits allow"
+                }
+                (true, _) => "it gives fewer pods their first choice than the limits allow",
+            };
+            why.to_owned() + &by.into_iter().map(see).collect::<String>()
         }
         WhyCheaper::Search if plan.under().contains(&Under::SpotRules) => {
             "the plan is not proven to be the cheapest under the pools' rules on spot nodes".to_owned()
@@ -187,6 +200,13 @@ fn cheaper(plan: &Document, why: WhyCheaper) -> String {
             "no rule explains that; please report it, with the file that --save-problem writes".to_owned()
         }
     }
+}
+
+/// Refers to the row of a rule, with its price if that is known.
+fn see((rule, price): (CostRule, Option<UsdPerHour>)) -> String {
+    let price = price.filter(|price| *price > UsdPerHour::ZERO);
+    let price = price.map_or_else(String::new, |price| format!(", {price:#}"));
+    format!("; see `{}`{price}", name(rule))
 }
 
 /// Returns a rule as the object of `keep`.

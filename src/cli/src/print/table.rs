@@ -36,7 +36,7 @@ pub fn print(plan: &Document, layout: TableLayout, out: &mut impl Write) -> io::
     if layout.wide && !plan.existing_nodes.is_empty() {
         writeln!(out, "\n{}", existing(plan, layout))?;
     }
-    if plan.pods.total > 0 {
+    if plan.pods.total + plan.pods.expected > 0 {
         writeln!(out, "\n{}", figures(plan, layout))?;
     }
     if !plan.unplaced.is_empty() {
@@ -69,7 +69,7 @@ fn headline(plan: &Document) -> String {
         format!("buy {} {kinds} for {cost:#} ({:#}/month)", count(plan.nodes.len()), cost.per_month())
     };
     let nobody = if plan.unread.is_empty() { "No pod" } else { "No pod that was read" };
-    // Static pools and pools that keep room free buy nodes although no pod waits.
+    // Pods that are still to come, static pools, and pools that keep room free get nodes although no pod waits.
     let mut parts = vec![match (total, besides(plan).join(" and ")) {
         (0, besides) if besides.is_empty() => format!("{nobody} waits for a node: {buy}"),
         (0, besides) => format!("{nobody} waits for a node; {besides}: {buy}"),
@@ -115,13 +115,18 @@ fn headline(plan: &Document) -> String {
 
 /// Names what the plan buys nodes for besides waiting pods.
 fn besides(plan: &Document) -> Vec<String> {
+    let coming = match plan.pods.expected {
+        0 => None,
+        1 => Some("1 pod that is still to come".to_owned()),
+        more => Some(format!("{} that are still to come", pods(more))),
+    };
     let nodes = match plan.static_nodes {
         0 => None,
         1 => Some("1 node of a static pool to add".to_owned()),
         more => Some(format!("{} nodes of static pools to add", count(more))),
     };
     let units = (plan.units.total > 0).then(|| units(plan.units.total));
-    nodes.into_iter().chain(units).collect()
+    [coming, nodes, units].into_iter().flatten().collect()
 }
 
 /// Formats a number of units of buffers: `2 units of room to keep free`.

@@ -21,9 +21,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use poolwright_core::plan::Sharing;
-use poolwright_core::{DaemonSet, Lives};
-use poolwright_intake::daemonset;
-use poolwright_report::replay::baselines::{self, Arrival, Baseline, Setting};
+use poolwright_core::{DaemonSet, Lives, Namespace, PodGroup};
+use poolwright_intake::{daemonset, namespace, pod_group};
+use poolwright_report::replay::baselines::{self, Around, Arrival, Baseline, Setting};
 use poolwright_report::replay::{History, Machine, Report, bounds_over_time, ignored_by_limit};
 use poolwright_sim::accidents::Rates;
 use poolwright_sim::cloud::{NODE_CLASS_KIND, SIM_NODE_CLASS};
@@ -152,7 +152,7 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
         default_usd_per_hour,
         length: flags.length.0,
     };
-    let arrivals = replay.arrivals();
+    let mut arrivals = replay.arrivals();
     let ignored = baselines::ignored(&arrivals, &pools.models);
     let intolerable = pools::intolerable(&pools.models, arrivals.iter().map(|arrival| &arrival.pod));
     let not_sold = pools.not_sold(&replay.catalogue, arrivals.iter().map(|arrival| &arrival.pod));
@@ -165,7 +165,18 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
     let notes = pools.notes.iter().chain(&work.notes).cloned();
     let ignored = ignored_by_limit(&pools.models).into_iter().chain(ignored);
     let notes = notes.chain(limits).chain(ignored).chain(intolerable).chain(not_sold).chain(old);
-    let notes = joined(notes.collect());
+    let mut notes = joined(notes.collect());
+    notes.extend(baselines::keep_startable(
+        &mut arrivals,
+        &Around {
+            groups: &pod_groups(&work.objects),
+            namespaces: &namespaces(&work.objects),
+            pools: &pools.models,
+            daemonsets: &daemonsets,
+            sold: &pools.sold,
+            default_usd_per_hour,
+        },
+    ));
     Ok(Prepared { replay, arrivals, daemonsets, lives: work.lives, pools, notes })
 }
 
@@ -186,6 +197,18 @@ fn interrupted(history: &History) -> Option<String> {
 fn daemonsets(objects: &[Value]) -> Vec<DaemonSet> {
     let all = objects.iter().filter(|object| object["kind"] == "DaemonSet");
     all.filter_map(|object| daemonset(&serde_json::from_value(object.clone()).ok()?).ok()).collect()
+}
+
+/// Returns the gangs of a workload. The simulated API server has checked their PodGroups.
+fn pod_groups(objects: &[Value]) -> Vec<PodGroup> {
+    let all = objects.iter().filter(|object| object["kind"] == "PodGroup");
+    all.filter_map(|object| pod_group(&serde_json::from_value(object.clone()).ok()?).ok()).collect()
+}
+
+/// Returns the namespaces of a workload.
+fn namespaces(objects: &[Value]) -> Vec<Namespace> {
+    let all = objects.iter().filter(|object| object["kind"] == "Namespace");
+    all.filter_map(|object| Some(namespace(&serde_json::from_value(object.clone()).ok()?))).collect()
 }
 
 fn create(path: Option<&Path>) -> anyhow::Result<Option<std::io::BufWriter<File>>> {

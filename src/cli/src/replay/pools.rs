@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use poolwright_api::{NodePool, strict};
 use poolwright_catalog::Catalogue;
 use poolwright_core::{Pod, Pool, rules};
 use poolwright_intake::IntakeError;
-use poolwright_intake::manifest::{self, WrittenObject};
+use poolwright_intake::manifest::{self, Manifest, WrittenObject};
 use poolwright_sim::cloud::NODE_CLASS_KIND;
 use poolwright_terms::{API_VERSION, GROUP, NodeClassRef, Taint, TaintEffect};
 use serde_json::{Value, json};
@@ -72,9 +73,14 @@ fn of_sources(sources: &[Source], policies: &[String], overrides: &PoolOverrides
                 ));
                 continue;
             }
+            if manifest.left_out.contains(&name) {
+                continue;
+            }
             // What the cluster wrote belongs to another cluster.
-            let written = bare(&object);
+            let mut written = bare(&object);
             if object["metadata"]["uid"].is_string() || object["metadata"]["resourceVersion"].is_string() {
+                // A note names them.
+                remove_unknown(&mut written);
                 let (file, object) = (source.name.clone(), written.clone());
                 stored.push(WrittenObject { file, name, object });
             }
@@ -83,14 +89,28 @@ fn of_sources(sources: &[Source], policies: &[String], overrides: &PoolOverrides
     }
     // All of them are created anew, and no others.
     manifest.written.retain(|one| one.object["kind"] != "NodeClaim");
-    manifest.written.extend(stored);
-    let known = node_classes::read_and_check(&mut manifest, &mut errors);
+    let (known, found) = node_classes::read(&manifest.node_classes, &mut manifest.notes);
+    errors.extend(found);
+    // A stored class that cannot be read is a problem only of the pools that name it.
+    let is_broken = |class: &Value| {
+        known.broken.keys().any(|name| class["kind"] == *name.kind && class["metadata"]["name"] == *name.name)
+    };
+    classes.retain(|class| !is_broken(class));
+    manifest.written.extend(stored.into_iter().filter(|one| !is_broken(&one.object)));
+    let refused = schema::refused_written(&manifest.written, &errors);
+    errors.extend(refused);
     let mut problems = Problems::all(&errors);
     problems.extend(foreign);
     if problems.is_empty() && pools.is_empty() {
-        problems.push(
-            "the files of --pools have no NodePool; add one, because Poolwright buys nothing without it",
-        );
+        let mut lost = lost(&manifest).peekable();
+        if lost.peek().is_none() {
+            problems.push(
+                "the files of --pools have no NodePool; add one, because Poolwright buys nothing without it",
+            );
+        }
+        for note in lost {
+            problems.push(note);
+        }
     }
     // Overrides come last, because they count instead of what the pools say.
     let fields = overrides.consolidation.map(ConsolidationChoice::fields).unwrap_or_default();
@@ -128,6 +148,26 @@ fn of_sources(sources: &[Source], policies: &[String], overrides: &PoolOverrides
     }
     let objects = classes.into_iter().chain(pools).collect();
     problems.or(Pools { objects, models, known, notes, ..Pools::default() })
+}
+
+/// Returns the notes on objects that are left out.
+fn lost(manifest: &Manifest) -> impl Iterator<Item = &String> {
+    let is_lost = move |note: &&String| {
+        note.split_once(": ").is_some_and(|(object, _)| manifest.left_out.contains(object))
+    };
+    manifest.notes.iter().filter(is_lost)
+}
+
+/// Removes the fields of a stored pool that this version does not know. The simulated API server removes those of node classes.
+fn remove_unknown(pool: &mut Value) {
+    if pool["kind"] != "NodePool" {
+        return;
+    }
+    for problem in strict::read::<NodePool>(pool).err().unwrap_or_default() {
+        if problem.cause == strict::UNKNOWN_FIELD {
+            strict::remove(pool, &problem.path);
+        }
+    }
 }
 
 fn read_policies(texts: &[String], problems: &mut Problems) -> Vec<Policy> {

@@ -2,13 +2,21 @@
 
 use crate::support::poolwright;
 
-/// A pool of spot and on-demand nodes, and pods that prefer on-demand nodes.
-const PREFERS_ON_DEMAND: &str = "apiVersion: poolwright.dev/v1alpha1
+const CLASS: &str = "apiVersion: poolwright.dev/v1alpha1
 kind: KwokNodeClass
 metadata: {name: aws}
 spec: {provider: aws}
 ---
-apiVersion: poolwright.dev/v1alpha1
+";
+
+/// Returns what a plan for these pools and pods says, on one line.
+fn said(objects: &str) -> String {
+    let output = poolwright(&["plan", "-f", "-"], &format!("{CLASS}{objects}"));
+    String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A pool of spot and on-demand nodes, and pods that prefer on-demand nodes.
+const PREFERS_ON_DEMAND: &str = "apiVersion: poolwright.dev/v1alpha1
 kind: NodePool
 metadata: {name: gen}
 spec:
@@ -32,8 +40,7 @@ spec:
 
 #[test]
 fn a_cost_that_counts_the_loss_of_the_other_plan_says_so_even_if_this_plan_loses_nothing() {
-    let output = poolwright(&["plan", "-f", "-"], PREFERS_ON_DEMAND);
-    let said = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = said(PREFERS_ON_DEMAND);
     assert!(!said.contains("Interruptions $"), "an on-demand node loses nothing: {said}");
     let of_preferences = said.split_once("Preferences cost ").expect("preferences cost something").1;
     let sentence =
@@ -44,11 +51,6 @@ fn a_cost_that_counts_the_loss_of_the_other_plan_says_so_even_if_this_plan_loses
 
 /// A pool that keeps one node on demand, and a dearer one with minValues, from which nobody buys.
 const KEEPS_ONE_ON_DEMAND: &str = "apiVersion: poolwright.dev/v1alpha1
-kind: KwokNodeClass
-metadata: {name: aws}
-spec: {provider: aws}
----
-apiVersion: poolwright.dev/v1alpha1
 kind: NodePool
 metadata: {name: choosy}
 spec:
@@ -92,12 +94,59 @@ spec:
 
 #[test]
 fn a_cheaper_way_is_not_said_to_break_a_rule_of_a_pool_from_which_nobody_buys() {
-    let output = poolwright(&["plan", "-f", "-"], KEEPS_ONE_ON_DEMAND);
-    let said = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = said(KEEPS_ONE_ON_DEMAND);
     assert!(said.contains("Spot rules cost at most $"), "the bound is below this plan: {said}");
     assert!(
         said.contains("less: it does not keep the pools' rules on spot nodes, and the plan does"),
         "{said}"
     );
     assert!(!said.contains("minValues"), "{said}");
+}
+
+/// Five pods, and a pool of a higher weight that may have one node for four of them.
+const PREFERS_A_DEAR_POOL: &str = "apiVersion: poolwright.dev/v1alpha1
+kind: NodePool
+metadata: {name: heavy}
+spec:
+  weight: 50
+  limits: {nodes: 1, nvidia.com/gpu: 4}
+  template:
+    spec:
+      nodeClassRef: {group: poolwright.dev, kind: KwokNodeClass, name: aws}
+      requirements:
+        - {key: poolwright.dev/instance-family, operator: In, values: [g6e]}
+        - {key: poolwright.dev/capacity-type, operator: In, values: [on-demand]}
+---
+apiVersion: poolwright.dev/v1alpha1
+kind: NodePool
+metadata: {name: light}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: poolwright.dev, kind: KwokNodeClass, name: aws}
+      requirements:
+        - {key: poolwright.dev/instance-family, operator: In, values: [g6]}
+        - {key: poolwright.dev/capacity-type, operator: In, values: [on-demand]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 5
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: c, image: x, resources: {requests: {cpu: '3'}, limits: {nvidia.com/gpu: 1}}}]
+";
+
+#[test]
+fn a_cheaper_way_that_uses_a_heavier_pool_less_names_the_weights_and_what_they_cost() {
+    let said = said(PREFERS_A_DEAR_POOL);
+    let price = said.split_once("Pool weights cost at most ").expect("weights cost something").1;
+    let price = price.split(':').next().expect("a price");
+    let why = format!(
+        "less: it leaves more pods to pools of a lower weight than the limits ask for; see `Pool weights`, {price} First fit"
+    );
+    assert!(said.contains(&why), "{said}");
 }

@@ -103,6 +103,26 @@ impl Executor {
         }
     }
 
+    /// Nominates pods, and then starts the other actions. Without an answer to each nomination, it starts no evictions: the scheduler
+    /// could bind the successor of an evicted pod before it knows for whom the room is kept. All it learns of pods comes in one watch,
+    /// in the order of the writes.
+    pub async fn submit_after_nominations(self: &Arc<Self>, actions: Vec<Action>, snapshot: &Snapshot) {
+        let (nominations, mut others): (Vec<Action>, Vec<Action>) =
+            actions.into_iter().partition(|action| matches!(action, Action::Nominate { .. }));
+        for action in nominations {
+            let outcome = Box::pin(self.carry_out(&action)).await;
+            self.context.metrics.actions.with_label_values(&[kind(&action), outcome.label()]).inc();
+            if let Progress::Retry(_, why) = &outcome {
+                warn!(why, "a pod could not be nominated, so no pod is evicted for it yet");
+            }
+            if !matches!(outcome, Progress::Done) {
+                others.retain(|action| !matches!(action, Action::Evict { .. }));
+                break;
+            }
+        }
+        self.submit(others, snapshot);
+    }
+
     /// Returns when the next failed action may be retried, on the monotonic clock.
     pub fn next_retry(&self) -> Option<Duration> {
         self.lanes.next_end(self.context.clock.monotonic())

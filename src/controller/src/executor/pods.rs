@@ -4,7 +4,6 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, Toleration};
 use kube::api::{ListParams, Patch};
-use kube::core::DeserializeGuard;
 use poolwright_core::{self as core, ClaimName, ObjectKey, PodPhase, PodRole, Uid, lifecycle};
 use poolwright_terms::keys::RESERVED_TAINT;
 use serde_json::json;
@@ -120,21 +119,21 @@ impl Executor {
     /// Returns the number of unfinished workload pods on a node, read from the API server. Unreadable pods count. If the node was
     /// closed at `closed`, only pods that a drain waits for count.
     pub(super) async fn work_on(&self, node: &str, closed: Option<Timestamp>) -> Result<usize, kube::Error> {
-        let api = self.context.reader.all::<DeserializeGuard<Pod>>();
+        let api = self.context.reader.received::<Pod>();
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
         let pods = api.list(&params).await?;
         let now = self.context.clock.now();
-        Ok(pods.items.into_iter().filter(|pod| is_work(pod, closed, now)).count())
+        let pods = pods.items.into_iter().map(|mut pod| pod.read());
+        Ok(pods.filter(|pod| is_work(pod.as_ref(), closed, now)).count())
     }
 }
 
-fn is_work(pod: &DeserializeGuard<Pod>, closed: Option<Timestamp>, now: Timestamp) -> bool {
-    let Ok(pod) = &pod.0 else { return true };
-    match poolwright_intake::pod(pod) {
-        Ok(pod) => {
+fn is_work(pod: Result<&Pod, &String>, closed: Option<Timestamp>, now: Timestamp) -> bool {
+    match pod.map(poolwright_intake::pod) {
+        Ok(Ok(pod)) => {
             let waited_for = closed.is_none_or(|closed| lifecycle::is_waited_for(&pod, closed, now));
             pod.role == PodRole::Workload && pod.phase != PodPhase::Finished && waited_for
         }
-        Err(_) => true,
+        _ => true,
     }
 }

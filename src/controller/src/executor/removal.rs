@@ -18,7 +18,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, Patch, Preconditions};
-use kube::core::DeserializeGuard;
 use poolwright_api::NodeClaim;
 use poolwright_core::{Claim, ClaimName, EventType, Subject, Uid};
 use poolwright_provider_contract::{InstanceState, ProviderError};
@@ -120,10 +119,13 @@ impl Executor {
         let found = if let Some(name) = self.node_of(claim, Some(id)) {
             api.get(&name).await?
         } else {
-            let api = self.context.reader.all::<DeserializeGuard<Node>>();
+            let api = self.context.reader.received::<Node>();
             let nodes = api.list(&ListParams::default()).await?.items;
             let its_id = |node: &Node| node.spec.as_ref().and_then(|spec| spec.provider_id.clone());
-            nodes.into_iter().filter_map(|one| one.0.ok()).find(|node| its_id(node).as_deref() == Some(id))
+            nodes
+                .into_iter()
+                .filter_map(|mut one| one.read::<Node>().ok())
+                .find(|node| its_id(node).as_deref() == Some(id))
         };
         let Some(found) = found else { return Ok(false) };
         let Ok(node) = poolwright_intake::node(&found) else { return Ok(false) };

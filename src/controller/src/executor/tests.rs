@@ -2,6 +2,7 @@
 
 mod last_seen;
 mod reserve;
+mod room;
 
 use axum::http::Method;
 use poolwright_catalog::{Catalogue, OfferingId, RankedOffering, ResourceList, Zone, builtin};

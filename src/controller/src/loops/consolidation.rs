@@ -111,15 +111,17 @@ impl Consolidation {
         made?
     }
 
-    /// Evicts the pods that give way if their successors have open places. Returns the plan to carry out.
+    /// Nominates the pods that take the room, and evicts the pods that give way, if the time for that has come. Returns the plan to
+    /// carry out.
     pub async fn make_room(&mut self, snapshot: &Snapshot, room: RoomMade) -> Plan {
-        let RoomMade { plan, actions, evicted, takers, .. } = room;
+        let RoomMade { plan, actions, evicted, nominated, takers, .. } = room;
         let now = self.context.clock.now();
         self.moves.history.record_evictions(snapshot, &evicted, now);
+        self.moves.history.record_nominations(nominated, now);
         self.moves.history.record_takers(takers, now);
         self.moves.store().await;
         info!(evicted = evicted.len(), "pods give way, so that no node is bought for waiting pods");
-        self.executor.submit(actions, snapshot);
+        self.executor.submit_after_nominations(actions, snapshot).await;
         plan
     }
 

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::ListParams;
-use kube::core::DeserializeGuard;
 use poolwright_api::NodeClaim;
 use poolwright_catalog::{Usd, UsdPerHour};
 use poolwright_core::disruption::follow;
@@ -41,6 +40,9 @@ use crate::observed::commitments::Committed;
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 /// The time until the next plan while room is made for waiting pods.
 const ROOM_AGAIN: Duration = Duration::from_secs(5);
+/// The time until the next plan after pods were nominated to room that others will make. If the scheduler was trying one of them, it
+/// clears the nomination meanwhile.
+const NOMINATED_AGAIN: Duration = Duration::from_secs(2);
 /// The longest wait, so that changes of the wall clock are noticed.
 const LONGEST: Duration = Duration::from_mins(1);
 
@@ -155,14 +157,14 @@ impl Planner {
 
     /// Reads all claims from the API server, bypassing its watch cache.
     async fn read_claims(&self) -> Result<(), kube::Error> {
-        let api = self.context.reader.all::<DeserializeGuard<NodeClaim>>();
+        let api = self.context.reader.received::<NodeClaim>();
         let list = api.list(&ListParams::default()).await?;
-        for object in list.items.iter().filter_map(|object| object.0.as_ref().ok()) {
-            if let Err(why) = self.context.world.claim_created(object) {
+        for object in list.items.into_iter().filter_map(|mut object| object.read::<NodeClaim>().ok()) {
+            if let Err(why) = self.context.world.claim_created(&object) {
                 debug!(why, "a claim cannot be read");
             }
             // For known claims, updates what was recorded since, such as a disruption.
-            self.context.world.claim_seen(object);
+            self.context.world.claim_seen(&object);
         }
         self.context.world.claims_doubtful(false);
         Ok(())
@@ -199,7 +201,8 @@ impl Planner {
         let followed = follow(&snapshot, with_room, self.context.clock.now());
         // Pods give way to the pods of a node only while it is emptied.
         let room = room.filter(|room| room.emptied.is_disjoint(&followed.obsolete));
-        let makes_room = room.is_some();
+        let room_again =
+            room.as_ref().map(|room| if room.only_nominates() { NOMINATED_AGAIN } else { ROOM_AGAIN });
         let mut plan = match room {
             Some(room) => self.consolidation.make_room(&snapshot, room).await,
             None => plan,
@@ -213,13 +216,13 @@ impl Planner {
         self.consolidation.count_saved(followed.saved).await;
         let quiet = plan.claims.is_empty()
             && followed.obsolete.is_empty()
-            && !makes_room
+            && room_again.is_none()
             && self.context.world.plan_at().is_none();
         let look_again =
             if quiet { Box::pin(self.consolidation.look(&snapshot, &plan, options)).await } else { None };
         let look_again = look_again.or_else(|| self.consolidation.next_look());
-        // Pods give way when the places of their successors are open.
-        let to_evict = self.context.clock.now().checked_add(ROOM_AGAIN).ok().filter(|_| makes_room);
+        // Pods give way when the places of their successors are open, and the nominations last.
+        let to_evict = room_again.and_then(|pause| self.context.clock.now().checked_add(pause).ok());
         let again = [plan.again_at, followed.again_at, look_again, to_evict];
         self.context.world.plan_again_at(again.into_iter().flatten().min());
         let outcome = match &created {

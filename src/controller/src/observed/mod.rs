@@ -13,6 +13,7 @@ mod lists;
 pub mod providers;
 pub mod reader;
 pub mod ready;
+mod received;
 mod templates;
 mod watch;
 pub mod world;

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use tower::service_fn;
 
 use super::lists;
+use super::received::Received;
 use crate::leader::writer::Permit;
 
 /// The timeout of one read. The client's own timeout is minutes, and an action on a claim would hang that long.
@@ -61,6 +62,11 @@ impl Reader {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
         Objects(Api::namespaced(self.client.clone(), namespace))
+    }
+
+    /// Returns the objects of one kind in the whole cluster as they are sent, so that a malformed one does not affect the others.
+    pub fn received<K: Resource<DynamicType = ()>>(&self) -> Objects<Received> {
+        Objects(Api::all_with(self.client.clone(), &ApiResource::erase::<K>(&())))
     }
 
     /// Returns the objects in the whole cluster of a kind that is known only at run time.

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use kube::{Resource, ResourceExt};
 use poolwright_core::index::Change;
@@ -23,6 +22,7 @@ use tracing::{debug, info, warn};
 use super::ObserverContext;
 use super::kinds::{Gone, Key};
 use super::reader::Reader;
+use super::received::Received;
 use super::world::State;
 use crate::edge::events::QueuedEvent;
 
@@ -129,8 +129,7 @@ impl<K: Kind> Intake<K> {
     async fn watch(&mut self, reader: &Reader) {
         let config =
             watcher::Config { field_selector: K::FIELDS.map(Into::into), ..watcher::Config::default() };
-        // Guarded: one malformed object does not affect the others.
-        let objects = reader.all::<DeserializeGuard<K::Object>>();
+        let objects = reader.received::<K::Object>();
         let mut stream = objects.watch(config, &self.observers.identity);
         loop {
             match stream.try_next().await {
@@ -164,27 +163,25 @@ impl<K: Kind> Intake<K> {
         }
     }
 
-    fn on(&mut self, event: watcher::Event<DeserializeGuard<K::Object>>) {
+    fn on(&mut self, event: watcher::Event<Received>) {
         self.observers.metrics.watch_events.with_label_values(&[K::NAME]).inc();
         self.failing = false;
         let world = self.observers.world.clone();
         let arrived = self.observers.clock.monotonic();
         let is_change = matches!(event, watcher::Event::Apply(_) | watcher::Event::Delete(_));
         match event {
-            watcher::Event::Apply(object) => {
-                let model = self.read(&object);
+            watcher::Event::Apply(mut object) => {
+                let read = self.read(&mut object);
                 let (uid, version) = (object.uid().unwrap_or_default(), object.resource_version());
                 let now = self.observers.clock.now();
                 // A version counts as shown only together with what it says.
                 world.change(|state| {
                     state.fence.shows(K::NAME, version.as_deref());
-                    let Some(model) = model else { return Change::None };
+                    let Some((object, model)) = read else { return Change::None };
                     if state.fence.is_late(&uid, version.as_deref()) {
                         return Change::None;
                     }
-                    if let Ok(object) = object.0 {
-                        K::keep(state, object);
-                    }
+                    K::keep(state, object);
                     K::learn(state, &model, now);
                     K::apply(state, model)
                 });
@@ -212,25 +209,26 @@ impl<K: Kind> Intake<K> {
                     Change::None
                 });
             }
-            watcher::Event::InitApply(object) => {
+            watcher::Event::InitApply(mut object) => {
                 let (uid, version) = (object.uid().unwrap_or_default(), object.resource_version());
                 if world.is_buried(&uid) {
                     return;
                 }
-                let model = self.read(&object);
+                let read = self.read(&mut object);
                 let (namespace, name) = (object.namespace(), object.name_any());
-                let mut known = None;
+                let mut model = None;
                 world.change(|state| {
                     state.fence.lists(K::NAME, version.as_deref());
-                    if model.is_none() {
-                        let key = Key { namespace: namespace.as_deref(), name: &name, gone: None };
-                        known = K::known(state.index.view(), key);
-                    } else if let Ok(object) = object.0 {
+                    if let Some((object, new)) = read {
                         K::keep(state, object);
+                        model = Some(new);
+                    } else {
+                        let key = Key { namespace: namespace.as_deref(), name: &name, gone: None };
+                        model = K::known(state.index.view(), key);
                     }
                     Change::None
                 });
-                self.listing.extend(model.or(known));
+                self.listing.extend(model);
             }
             watcher::Event::InitDone => {
                 let models = std::mem::take(&mut self.listing);
@@ -254,23 +252,24 @@ impl<K: Kind> Intake<K> {
         }
     }
 
-    fn read(&mut self, object: &DeserializeGuard<K::Object>) -> Option<K::Model> {
-        let key = (object.namespace().unwrap_or_default(), object.name_any());
-        let read = match &object.0 {
-            Ok(object) => K::read(object),
-            Err(error) => Err(error.to_string()),
-        };
+    /// Reads an object as its type and as its model. Reports a malformed version once.
+    fn read(&mut self, received: &mut Received) -> Option<(K::Object, K::Model)> {
+        let key = (received.namespace().unwrap_or_default(), received.name_any());
+        let read = received.read().and_then(|object| {
+            let model = K::read(&object)?;
+            Ok((object, model))
+        });
         match read {
-            Ok(model) => {
+            Ok((object, model)) => {
                 self.malformed.remove(&key);
-                self.note_ignored(object, key);
-                Some(model)
+                self.note_ignored(received, K::ignored(&object), key);
+                Some((object, model))
             }
             Err(why) => {
-                let version = object.resource_version().unwrap_or_default();
+                let version = received.resource_version().unwrap_or_default();
                 if self.malformed.get(&key) != Some(&version) {
                     self.malformed.insert(key, version);
-                    self.tell_malformed(object, &why);
+                    self.tell_malformed(received, &why);
                 }
                 None
             }
@@ -278,8 +277,8 @@ impl<K: Kind> Intake<K> {
     }
 
     /// Reports the ignored parts of an object once.
-    fn note_ignored(&mut self, object: &DeserializeGuard<K::Object>, key: (String, String)) {
-        let Some(what) = object.0.as_ref().ok().and_then(K::ignored) else {
+    fn note_ignored(&mut self, object: &Received, ignored: Option<String>, key: (String, String)) {
+        let Some(what) = ignored else {
             self.ignored.remove(&key);
             return;
         };
@@ -290,14 +289,14 @@ impl<K: Kind> Intake<K> {
         }
     }
 
-    fn tell_malformed(&self, object: &DeserializeGuard<K::Object>, why: &str) {
+    fn tell_malformed(&self, object: &Received, why: &str) {
         self.observers.metrics.malformed_objects.with_label_values(&[K::NAME]).inc();
         let (namespace, name) = (object.namespace(), object.name_any());
         warn!(kind = K::NAME, namespace, name, why, "this object cannot be read and is left out");
         self.tell_unreadable(object, format!("Poolwright cannot read this object and leaves it out: {why}"));
     }
 
-    fn tell_unreadable(&self, object: &DeserializeGuard<K::Object>, message: String) {
+    fn tell_unreadable(&self, object: &Received, message: String) {
         let (namespace, name) = (object.namespace(), object.name_any());
         let about = ObjectReference {
             api_version: Some(K::Object::api_version(&()).into_owned()),

@@ -1,8 +1,12 @@
 //! Makes room for waiting pods: moves pods off nodes that stay, if that costs less than the nodes that a plan would buy.
 //!
 //! Consolidation empties whole nodes, so it cannot help if the only node with the right GPUs is full, and some of its pods would run
-//! anywhere. Here such pods give way. Their successors get other places first, new nodes if needed. When these are open, the pods
-//! are evicted, and the waiting pods take their room.
+//! anywhere. Here such pods give way. Their successors get other places first, new nodes if needed. When these are open, the waiting
+//! pods are nominated to the room. When they are seen to be nominated, the others are evicted, and the waiting pods take their room.
+//!
+//! The scheduler binds the successor of an evicted pod to any room that is free, but keeps room for a nominated pod. It also clears
+//! the nomination of a pod that it tries and cannot place. So a nomination that was just written may not last, and nobody is evicted
+//! for it yet. If the room is lost all the same, no further pods give way to this pod, and its node is bought.
 //!
 //! The waiting pods may also be the successors of pods on a node that consolidation empties (`exchange`). That node is drained
 //! when the pods that give way have open places.
@@ -36,17 +40,28 @@ const MOST_NODES: usize = 3;
 pub struct RoomMade {
     /// The plan. It buys nodes for the successors of pods that give way, and for other waiting pods.
     pub plan: Plan,
-    /// Evictions of the pods that give way, and nominations of the pods that take their room. Without evictions until the successors
-    /// have places on open nodes.
+    /// Nominations of the pods that take the room, and evictions of the pods that give way. Without either until the successors have
+    /// places on open nodes, and without evictions until all pods that take the room are nominated. An eviction comes with all
+    /// nominations once more, and may be carried out only after them.
     pub actions: Vec<Action>,
     /// The pods that the actions evict, with their UIDs.
     pub evicted: Vec<(PodKey, Uid)>,
+    /// The waiting pods whose room can be made now, each with the pods that the actions evict for it.
+    pub nominated: BTreeMap<Uid, Vec<(PodKey, Uid)>>,
     /// A sentence about each pod that gives way, and about each pod that takes its room.
     pub explanations: BTreeMap<PodKey, String>,
     /// The claims of nodes that are emptied and whose pods take the room.
     pub emptied: BTreeSet<ClaimName>,
     /// The controllers of the pods that take the room, or these pods.
     pub takers: Vec<Uid>,
+}
+
+impl RoomMade {
+    /// Returns whether nominations are written without evictions. These may follow soon.
+    pub fn only_nominates(&self) -> bool {
+        let nominates = |action: &Action| matches!(action, Action::Nominate { .. });
+        self.evicted.is_empty() && self.actions.iter().any(nominates)
+    }
 }
 
 /// Returns whether [`make_room()`] may find anything for a plan: it buys a node, or leaves out a pod that may take room.
@@ -112,6 +127,9 @@ impl RoomSearch<'_> {
         let leaving = rules::format::list(&leaving, 3);
         let until = if is_ready { "" } else { " It waits until the successors have places on open nodes." };
         let mut actions = Vec::new();
+        let mut nominations = Vec::new();
+        let mut nominated: BTreeMap<Uid, Vec<(PodKey, Uid)>> = BTreeMap::new();
+        let mut are_nominated = true;
         for key in &choice.takers {
             let Some((pod, object)) = snapshot.pods.get(key).zip(key.existing()) else { continue };
             let target =
@@ -134,8 +152,12 @@ impl RoomSearch<'_> {
                 reason: Reason::RoomMade,
                 message,
             }));
-            if is_ready && pod.nominated_node.as_ref() != Some(&node) {
-                actions.push(Action::Nominate { pod: object.clone(), uid: pod.uid.clone(), node });
+            if is_ready {
+                let is_nominated = pod.nominated_node.as_ref() == Some(&node);
+                are_nominated &= is_nominated;
+                nominated.insert(pod.uid.clone(), Vec::new());
+                let nominate = Action::Nominate { pod: object.clone(), uid: pod.uid.clone(), node };
+                nominations.push((is_nominated, nominate));
             }
         }
         for GivesWay { from, pod, .. } in stays.iter().copied() {
@@ -148,12 +170,12 @@ impl RoomSearch<'_> {
             let text = format!("{place}. Its room on node {node} is for {waiting}, {instead}.");
             explanations.insert(pod.key.clone(), text);
         }
-        let mut evicted = Vec::new();
-        // Pods on a node that is emptied wait only after it drains. Until then, other pods would take the room.
-        for GivesWay { from, pod, .. } in
-            stays.into_iter().filter(|gives| is_ready && gives.to.existing().is_some())
-        {
+        let (mut evicted, mut evictions) = (Vec::new(), Vec::new());
+        for GivesWay { from, pod, to: taker } in stays.into_iter().filter(|_| is_ready && are_nominated) {
             let Some(object) = pod.key.existing() else { continue };
+            // Pods on a node that is emptied wait only after it drains. Until then, other pods would take the room.
+            let Some(taker) = snapshot.pods.get(taker) else { continue };
+            let Some(given) = nominated.get_mut(&taker.uid) else { continue };
             let place = match to(pod) {
                 Some(MovedTo::Existing(target)) => format!("has room on {}", target.name()),
                 _ => "needs no other place".to_owned(),
@@ -161,13 +183,18 @@ impl RoomSearch<'_> {
             let node = from.node_name.as_deref().unwrap_or_default();
             let why =
                 format!("its successor {place}, and its room on node {node} is for {waiting}, {instead}");
-            actions.push(Action::Evict { pod: object.clone(), uid: pod.uid.clone(), why });
+            evictions.push(Action::Evict { pod: object.clone(), uid: pod.uid.clone(), why });
             evicted.push((pod.key.clone(), pod.uid.clone()));
+            given.push((pod.key.clone(), pod.uid.clone()));
         }
+        // The scheduler may have cleared a nomination since.
+        nominations.retain(|(is_nominated, _)| !is_nominated || !evictions.is_empty());
+        actions.extend(nominations.into_iter().map(|(_, nominate)| nominate));
+        actions.extend(evictions);
         let emptied = wanted.pods.iter().filter_map(|key| Some(self.moved(key)?.from.clone())).collect();
         let takers =
             choice.takers.iter().filter_map(|key| self.asks(key)).map(MoveHistory::identity).collect();
-        RoomMade { plan, actions, evicted, explanations, emptied, takers }
+        RoomMade { plan, actions, evicted, nominated, explanations, emptied, takers }
     }
 }
 

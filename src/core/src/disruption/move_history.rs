@@ -22,7 +22,12 @@ const AFTER_ROOM: SignedDuration = SignedDuration::from_hours(2);
 /// The time within which an evicted pod should be seen to end. After that, its eviction counts as refused.
 const ANSWER: SignedDuration = SignedDuration::from_mins(2);
 
-/// The time for which the pods of a controller do not give way after the API server refused to evict one of them.
+/// The time within which the pods that give way to a waiting pod should be evicted, after its first nomination. The scheduler may
+/// clear each nomination before it is seen.
+const NOMINATED: SignedDuration = SignedDuration::from_mins(2);
+
+/// The time for which the pods of a controller do not give way after the API server refused to evict one of them, and no pods give way
+/// to a waiting pod after an attempt in vain.
 const AFTER_REFUSAL: SignedDuration = SignedDuration::from_mins(15);
 
 /// The times at which consolidation moved pods of each controller, and the claims that it tried without success. The next leader
@@ -44,6 +49,17 @@ pub struct MoveHistory {
     takers: BTreeMap<Uid, Timestamp>,
     /// The controllers of pods that gave way, with the time of the last eviction.
     made_room: BTreeMap<Uid, Timestamp>,
+    /// The attempts to make room for waiting pods.
+    attempts: BTreeMap<Uid, Attempt>,
+}
+
+/// An attempt to make room for a waiting pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Attempt {
+    /// The time of the first nomination.
+    since: Timestamp,
+    /// The pods that were evicted for it.
+    evicted: BTreeSet<(PodKey, Uid)>,
 }
 
 impl MoveHistory {
@@ -116,6 +132,14 @@ impl MoveHistory {
         }
     }
 
+    /// Records waiting pods whose room can be made now, each with the pods that are evicted for it.
+    pub fn record_nominations(&mut self, nominated: BTreeMap<Uid, Vec<(PodKey, Uid)>>, now: Timestamp) {
+        for (pod, evicted) in nominated {
+            let new = || Attempt { since: now, evicted: BTreeSet::new() };
+            self.attempts.entry(pod).or_insert_with(new).evicted.extend(evicted);
+        }
+    }
+
     fn add_move(&mut self, owner: Uid, now: Timestamp) {
         let moved = self.times.entry(owner).or_default().entry(now).or_default();
         *moved = moved.saturating_add(1);
@@ -171,6 +195,18 @@ impl MoveHistory {
         self.takers.get(&Self::identity(pod)).is_some_and(|at| is_within(*at, now, AFTER_REFUSAL))
     }
 
+    /// Returns whether further pods may give way to a waiting pod: not a short time after others did so in vain, because another pod
+    /// took their room, or after it was nominated for two minutes without a lasting nomination.
+    pub(crate) fn may_get_room(&self, snapshot: &Snapshot, pod: &Pod, now: Timestamp) -> bool {
+        let attempt = self.attempts.get(&pod.uid);
+        let attempt = attempt.filter(|attempt| is_within(attempt.since, now, AFTER_REFUSAL));
+        let exists =
+            |(key, uid): &(PodKey, Uid)| snapshot.pods.get(key).is_some_and(|evicted| evicted.uid == *uid);
+        attempt.is_none_or(|attempt| {
+            is_within(attempt.since, now, NOMINATED) && attempt.evicted.iter().all(exists)
+        })
+    }
+
     /// Returns whether an eviction of one of a controller's pods was refused a short time ago.
     pub(crate) fn is_refused(&self, snapshot: &Snapshot, owner: &Uid, now: Timestamp) -> bool {
         self.gave_way.iter().any(|(key, given)| {
@@ -195,6 +231,7 @@ impl MoveHistory {
         self.room_for.retain(|name| snapshot.claims.get(name).is_some_and(|claim| claim.leaving().is_some()));
         self.takers.retain(|_, at| is_within(*at, now, AFTER_REFUSAL));
         self.made_room.retain(|_, at| is_within(*at, now, AFTER_ROOM));
+        self.attempts.retain(|_, attempt| is_within(attempt.since, now, AFTER_REFUSAL));
         self.gave_way.retain(|key, given| {
             let exists = snapshot.pods.get(key).is_some_and(|pod| pod.uid == given.uid);
             exists && is_within(given.since, now, AFTER_REFUSAL)

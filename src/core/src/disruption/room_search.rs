@@ -266,15 +266,20 @@ impl<'a> RoomSearch<'a> {
         (!choice.pods.is_empty() && self.are_allowed(&choice)).then_some(choice)
     }
 
-    /// Returns whether each controller may have so many more moves, each PodDisruptionBudget allows so many evictions, and disruption
-    /// budgets allow so many nodes. A node whose pods give way counts like one that is emptied.
+    /// Returns whether further pods may give way to each waiting pod, each controller may have so many more moves, each
+    /// PodDisruptionBudget allows so many evictions, and disruption budgets allow so many nodes. A node whose pods give way counts like
+    /// one that is emptied.
     pub fn are_allowed(&self, choice: &Choice<'_>) -> bool {
         let (facts, snapshot) = (&self.facts, self.facts.snapshot);
         let mut moves: BTreeMap<&Uid, u64> = BTreeMap::new();
         let mut evictions: BTreeMap<&ObjectKey, u64> = BTreeMap::new();
         let mut nodes: BTreeSet<&ClaimName> = BTreeSet::new();
         let stay = choice.pods.iter().filter(|gives| !self.leaves_already(gives.pod));
-        for GivesWay { from: claim, pod, .. } in stay {
+        for GivesWay { from: claim, pod, to } in stay {
+            let waiting = snapshot.pods.get(to);
+            if waiting.is_some_and(|waiting| !self.move_history.may_get_room(snapshot, waiting, facts.now)) {
+                return false;
+            }
             let Some(maker) = facts.maker(pod) else { return false };
             let count = moves.entry(&maker.uid).or_default();
             *count += 1;

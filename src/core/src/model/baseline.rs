@@ -32,6 +32,9 @@ pub struct Baseline {
     /// Whether its nodes break a rule of a pool on spot nodes, which the plan keeps.
     #[serde(default)]
     pub breaks_spot_rules: bool,
+    /// Whether it leaves more pods to their further choices, such as pools of a lower weight, than the plan does.
+    #[serde(default)]
+    pub serves_later: bool,
     /// The number of its nodes.
     #[serde(default)]
     pub nodes: u64,

@@ -471,6 +471,11 @@ impl UnplacedReason {
                 | Self::VolumeUnusable
         )
     }
+
+    /// Returns whether the pod might get a place in a plan with other places or nodes for the other pods.
+    pub(crate) const fn may_be_for_others(self) -> bool {
+        matches!(self, Self::LimitReached | Self::TopologyRule | Self::GangIncomplete)
+    }
 }
 
 /// Findings of a plan about a pool.
@@ -558,6 +563,9 @@ pub struct Counts {
     pub on_new: usize,
     /// Pods without a place.
     pub unplaced: usize,
+    /// Pods on new nodes that do not exist yet. They are not in `total`.
+    #[serde(default)]
+    pub expected: usize,
     /// All units of buffers.
     #[serde(default)]
     pub units: usize,

@@ -19,6 +19,7 @@ use crate::plan::place::{preferences, sticky, topology};
 use crate::plan::unplaced::left_over::{LeftOver, LeftPods};
 use crate::plan::{claims, groups, pending, unplaced};
 use crate::rules::colocation::Colocation;
+use crate::rules::pin::Pin;
 use crate::supply::spot_mix::SpotMix;
 use crate::supply::{limits, offerings, rooms, spot_mix};
 
@@ -40,6 +41,8 @@ pub(crate) struct Attempt {
     pub objective: UsdPerHour,
     /// The domains that spread constraints leave out.
     pub left_out: topology::LeftOut,
+    /// The domains in which a limit left a pod without a node, with their topology key.
+    pub short: BTreeSet<(String, String)>,
 }
 
 /// The pods with a place, and the open pods.
@@ -61,6 +64,8 @@ struct Packed<'a> {
     outcome: solves::Packing<'a>,
     /// A lower bound for the cost of a plan without preferences; `None` if unknown.
     floor: Option<UsdPerHour>,
+    /// Whether pods without a pin were kept off offerings, so that the lower bound holds only without these.
+    keeps_out: bool,
 }
 
 impl PlanContext<'_> {
@@ -84,6 +89,9 @@ impl PlanContext<'_> {
             pinned_pods: assigned.pinned(),
             ..packed.figures(&self.horizons)
         };
+        if packed.keeps_out {
+            drop_bound(&mut plan);
+        }
         let mut on_rooms = settled.placed.clone();
         if plan.refused.is_empty() {
             let made = self.make_claims(supply, &settled.open, &packed, &rooms);
@@ -135,7 +143,9 @@ impl PlanContext<'_> {
             Vec::new()
         };
         limits_told.extend(&left.limits);
+        limits_told.extend(lessons.cut.values().filter_map(LeftBy::reached));
         let limits_reached = packed.limits_reached(&limits_told, supply);
+        let short = short(lessons, &left);
         Attempt {
             plan,
             left,
@@ -146,6 +156,7 @@ impl PlanContext<'_> {
             unlistable,
             objective: packed.outcome.objective,
             left_out: assigned.left_out.clone(),
+            short,
         }
     }
 
@@ -224,7 +235,9 @@ impl PlanContext<'_> {
         let lives = (&self.horizons, &self.losses);
         let classes =
             classes::group(&settled.open, with, &mut colocation, lives, (options, &self.crowds), &models);
-        let admissions = offerings::Admissions::new(supply, &classes.signatures);
+        let mut admissions = offerings::Admissions::new(supply, &classes.signatures);
+        let keeps_out = !lessons.only.is_empty()
+            && assigned.left_out.keep_out(&self.relations, supply, &classes.signatures, &mut admissions);
         let mut limits = limits::Limits::new(supply, self.snapshot, options);
         let spot_mixes = spot_mix::of_pools(supply, self.snapshot);
         let hosts = || self.hosts();
@@ -246,12 +259,12 @@ impl PlanContext<'_> {
             vec![None; rooms.all.len()]
         };
         let mut outcome = solves::run(&inputs, rooms, lives, &mut limits, stop);
-        let floor = preferred.floor(&inputs, &outcome);
+        let floor = preferred.floor(&inputs, &outcome).filter(|_| !keeps_out);
         if let Some(least) = outcome.least.take() {
             colocation.to_mut().set_least(least);
         }
         outcome.unite(assigned);
-        Packed { colocation, classes, admissions, limits, spot_mixes, outcome, floor }
+        Packed { colocation, classes, admissions, limits, spot_mixes, outcome, floor, keeps_out }
     }
 
     /// Creates claims for the new nodes.
@@ -358,6 +371,9 @@ fn without_place(
     lessons: &topology::Lessons,
 ) -> Vec<(PodKey, UnplacedReason, LeftBy)> {
     let of = |(pod, rule): (&&PodKey, &String)| {
+        if let Some(by) = lessons.cut.get(*pod) {
+            return ((*pod).clone(), UnplacedReason::LimitReached, by.clone());
+        }
         // If the pod's earlier place had no capacity, that is the reason. The rule only explains why the pod cannot go elsewhere.
         let had = lessons.bans.get(*pod).and_then(|pins| pins.values().next());
         let (reason, by) = match had {
@@ -370,6 +386,14 @@ fn without_place(
         ((*pod).clone(), reason, by)
     };
     assigned.unplaced.iter().map(of).collect()
+}
+
+/// Returns the domains in which a limit left a pod without a node, in an attempt or an earlier one.
+fn short(lessons: &topology::Lessons, left: &LeftPods) -> BTreeSet<(String, String)> {
+    let by_limit = |(_, by): &(&Pin, &LeftBy)| by.reached().is_some();
+    let before = lessons.bans.values().flatten().filter(by_limit).map(|(pin, _)| pin);
+    let now = left.by_limit.values().map(|(pin, _)| pin);
+    before.chain(now).filter_map(topology::domain_of).collect()
 }
 
 /// Removes a bound that may not hold for the pods that have a place.

@@ -11,12 +11,14 @@ use crate::model::relaxed::PreferencePolicy;
 use crate::plan::attempt::Attempt;
 use crate::plan::audit::topology as audit_topology;
 use crate::plan::context::PlanContext;
+use crate::plan::cut::Cut;
 use crate::plan::effort::Effort;
 use crate::plan::place::topology;
 use crate::supply::offerings;
 
-/// The most attempts that rules about other pods may cause.
+/// The most attempts that rules about other pods may cause, and those of one step of a search for pods to leave out.
 const ATTEMPTS: usize = 12;
+const ATTEMPTS_OF_STEP: usize = 4;
 
 /// If such rules leave pods unplaced, planning is repeated with these pods first, at most `REPETITIONS` times. It is repeated as often
 /// in fewer domains, to save money, and to stay within limits. It is repeated less often with many pods, and never with more than
@@ -24,74 +26,148 @@ const ATTEMPTS: usize = 12;
 const REPETITIONS: usize = 3;
 const REPEATED_PODS: usize = 3_000;
 
-/// The work of an attempt in fewer domains, as a multiple of the first attempt's, and the least that it may do: about a tenth of a second.
+/// The work of an attempt in fewer domains or in another order, as a multiple of the first attempt's, and the least that it may do: about
+/// a tenth of a second.
 const MORE_WORK: u64 = 2;
 const LEAST_WORK: u64 = 200_000;
 
+/// The work of a search for pods to leave out, as a multiple of the largest attempt before.
+const WORK_OF_SEARCH: u64 = 4;
+
+/// The last of several attempts at a plan.
+struct LastAttempt {
+    attempt: Attempt,
+    /// The attempt before gangs were left out, if any were. It shows in which domains their pods had room.
+    with_gangs: Option<Attempt>,
+    /// The work of all attempts, without a search for pods to leave out.
+    work: u64,
+}
+
+/// The best attempt so far.
+struct BestAttempt {
+    last: LastAttempt,
+    /// The order and the domains with which its attempts began.
+    start: topology::Lessons,
+}
+
+/// The inputs of further attempts.
+struct Further<'s, 'a> {
+    supply: &'s offerings::Supply<'a>,
+    policy: PreferencePolicy,
+    /// The most attempts of each kind.
+    most: usize,
+    /// The most work of each.
+    work: u64,
+}
+
+impl LastAttempt {
+    /// Returns the attempt that shows why pods are left out.
+    fn shown(&self) -> &Attempt {
+        self.with_gangs.as_ref().unwrap_or(&self.attempt)
+    }
+}
+
 impl PlanContext<'_> {
     /// Returns the best attempt. Places are chosen pod by pod, so another order may place more pods. Unplaced pods choose first
-    /// in the next attempt, and the attempt that leaves the fewest pods unplaced is kept. Then attempts in fewer domains follow:
-    /// first those that spread pods as widely, then those that limits ask for.
+    /// in the next attempt, and the attempt that leaves the fewest pods unplaced is kept. Attempts in fewer domains follow: first
+    /// those that spread pods as widely, then those that limits ask for. The latter come first if a limit has left pods of single
+    /// domains out, because no other order can help these.
     pub fn best_attempt(
         &self,
         supply: &offerings::Supply<'_>,
         policy: PreferencePolicy,
         stop: &mut dyn StopSignal,
     ) -> Attempt {
-        let mut first: BTreeSet<PodKey> = BTreeSet::new();
-        let mut first_of_best = BTreeSet::new();
-        let mut counted = Effort::counted(stop);
-        let mut best = self.settled_attempt(supply, policy, topology::Lessons::default(), &mut counted);
-        // Fewer domains can make a proof much harder, and the plan there is already.
-        let work = counted.work().saturating_mul(MORE_WORK).max(LEAST_WORK);
+        let last = self.settled_attempt(supply, policy, topology::Lessons::default(), stop);
+        // Another order or fewer domains can make a proof much harder, and the plan there is already.
+        let work = last.work.saturating_mul(MORE_WORK).max(LEAST_WORK);
         let most = REPETITIONS.min(REPEATED_PODS / self.demand.pending.len().max(1));
+        let further = Further { supply, policy, most, work };
+        let mut best = BestAttempt { last, start: topology::Lessons::default() };
+        let shown = best.last.shown();
+        let leaves_out = shown.plan.unplaced.iter().any(|left| left.reason.may_be_for_others());
+        let limits_first = leaves_out && !shown.short.is_empty();
+        if limits_first {
+            self.keep_within_limits(&further, &mut best, stop);
+        }
+        self.let_unplaced_choose_first(&further, &mut best, stop);
+        if best.last.shown().plan.claims.is_empty() {
+            return best.last.attempt;
+        }
+        // The more domains, the better, so they are left out one after the other, and each must save something.
+        // Limits may have left them out already.
+        let dispensable = if best.start.only.is_empty() { best.last.attempt.left_out.most } else { 0 };
+        for fewer in 1..=most.min(dispensable) {
+            if stop.should_stop() {
+                break;
+            }
+            let start = topology::Lessons { fewer_domains: fewer, ..best.start.clone() };
+            let next = self.settled_attempt(supply, policy, start, &mut Effort::limited(stop, work));
+            if self.saves(&next.attempt, &best.last.attempt) {
+                best.last = next;
+            }
+        }
+        if !limits_first {
+            self.keep_within_limits(&further, &mut best, stop);
+        }
+        best.last.attempt
+    }
+
+    /// Makes further attempts, in which pods choose first that rules about other pods left without a place.
+    fn let_unplaced_choose_first(
+        &self,
+        further: &Further<'_, '_>,
+        best: &mut BestAttempt,
+        stop: &mut dyn StopSignal,
+    ) {
+        let Further { supply, policy, most, work } = *further;
+        let mut first: BTreeSet<PodKey> = BTreeSet::new();
         for _ in 0..most {
-            let left = best.plan.unplaced.iter();
+            let last = &best.last;
+            let left = last.attempt.plan.unplaced.iter().chain(&last.shown().plan.unplaced);
             let left = left.filter(|left| left.reason == UnplacedReason::TopologyRule);
             let before = first.len();
             first.extend(left.map(|left| left.pod.clone()));
             if first.len() == before || stop.should_stop() {
                 break;
             }
-            let start = topology::Lessons { first: first.clone(), ..topology::Lessons::default() };
-            let next = self.settled_attempt(supply, policy, start, stop);
-            let better = next.plan.refused.is_empty()
-                && (!best.plan.refused.is_empty() || self.left_over(&next.plan) < self.left_over(&best.plan));
+            let start = topology::Lessons { first: first.clone(), ..best.start.clone() };
+            let next = self.settled_attempt(supply, policy, start.clone(), &mut Effort::limited(stop, work));
+            let (plan, before) = (&next.attempt.plan, &best.last.attempt.plan);
+            let better = plan.refused.is_empty()
+                && (!before.refused.is_empty() || self.left_over(plan) < self.left_over(before));
             if better {
-                best = next;
-                first_of_best.clone_from(&first);
+                *best = BestAttempt { last: next, start };
             }
         }
-        if best.plan.claims.is_empty() {
-            return best;
+    }
+
+    /// Makes further attempts in the domains that limits let have nodes. Pods of other spreads stay in all their domains, unless that
+    /// leaves pods out.
+    fn keep_within_limits(
+        &self,
+        further: &Further<'_, '_>,
+        best: &mut BestAttempt,
+        stop: &mut dyn StopSignal,
+    ) {
+        let Further { supply, policy, most, work } = *further;
+        for for_others in [false, true] {
+            let mut within_limits = self.domains_within_limits(supply, best.last.shown(), for_others);
+            for _ in 0..most {
+                let Some(fewer) = within_limits else { break };
+                if stop.should_stop() {
+                    break;
+                }
+                let (only, kept_out) = (fewer.only, fewer.kept_out);
+                let start = topology::Lessons { only, kept_out, ..best.start.clone() };
+                let next =
+                    self.settled_attempt(supply, policy, start.clone(), &mut Effort::limited(stop, work));
+                within_limits = self.domains_within_limits(supply, next.shown(), for_others);
+                if self.saves(&next.attempt, &best.last.attempt) {
+                    *best = BestAttempt { last: next, start };
+                }
+            }
         }
-        // The more domains, the better, so they are left out one after the other, and each must save something.
-        for fewer in 1..=most.min(best.left_out.most) {
-            if stop.should_stop() {
-                break;
-            }
-            let first = first_of_best.clone();
-            let start = topology::Lessons { fewer_domains: fewer, first, ..topology::Lessons::default() };
-            let next = self.settled_attempt(supply, policy, start, &mut Effort::limited(stop, work));
-            if self.saves(&next, &best) {
-                best = next;
-            }
-        }
-        let mut within_limits = self.domains_within_limits(supply, &best);
-        for _ in 0..most {
-            let Some(only) = within_limits else { break };
-            if stop.should_stop() {
-                break;
-            }
-            let first = first_of_best.clone();
-            let start = topology::Lessons { only, first, ..topology::Lessons::default() };
-            let next = self.settled_attempt(supply, policy, start, &mut Effort::limited(stop, work));
-            within_limits = self.domains_within_limits(supply, &next);
-            if self.saves(&next, &best) {
-                best = next;
-            }
-        }
-        best
     }
 
     /// Returns whether an attempt in fewer domains is better than another one: it leaves out fewer pods, or it costs less for the same
@@ -102,12 +178,18 @@ impl PlanContext<'_> {
         };
         let unpriced =
             |attempt: &Attempt| attempt.plan.claims.iter().filter(|claim| claim.price().is_none()).count();
+        // Pods that are kept off offerings for the sake of others would be told that nothing fits them.
+        let unserved = |attempt: &Attempt| -> Vec<PodKey> {
+            let left = attempt.plan.unplaced.iter().filter(|left| !left.reason.may_be_for_others());
+            left.map(|left| left.pod.clone()).collect()
+        };
         let is_cheaper = || {
             next.objective < best.objective && unpriced(next) <= unpriced(best) && left(next) == left(best)
         };
         next.plan.refused.is_empty()
             && next.violations.is_empty()
             && (self.left_over(&next.plan) < self.left_over(&best.plan) || is_cheaper())
+            && unserved(next) == unserved(best)
             && next.preferences.dropped == best.preferences.dropped
             && !next.left_out.may_get_nodes(&self.relations, self.snapshot, &next.plan.claims)
     }
@@ -121,42 +203,102 @@ impl PlanContext<'_> {
         priorities
     }
 
-    /// Repeats attempts until nothing new is learned, beginning with these lessons.
+    /// Repeats attempts until nothing new is learned, beginning with these lessons. If these say which pods a limit leaves out, another
+    /// attempt is a step of a search for these pods, and the result may break rules.
     fn settled_attempt(
         &self,
         supply: &offerings::Supply<'_>,
         policy: PreferencePolicy,
         mut lessons: topology::Lessons,
         stop: &mut dyn StopSignal,
-    ) -> Attempt {
-        let mut attempts = 1;
+    ) -> LastAttempt {
+        let is_step = !lessons.cut.is_empty();
+        let most = if is_step { ATTEMPTS_OF_STEP } else { ATTEMPTS };
+        let (mut attempts, mut work, mut largest) = (1, 0_u64, 0_u64);
+        let mut with_gangs: Option<Attempt> = None;
         // The fullest attempt whose claims did not all leave a choice. Without these offerings, less may have room.
         let mut fullest: Option<Attempt> = None;
+        let mut is_searched = is_step;
+        let fewer = |one: &Attempt, other: &Attempt| self.left_over(&one.plan) < self.left_over(&other.plan);
         loop {
-            let attempt = self.attempt(supply, &lessons, policy, stop);
+            let mut counted = Effort::counted(stop);
+            let attempt = self.attempt(supply, &lessons, policy, &mut counted);
+            let spent = counted.work();
+            (work, largest) = (work.saturating_add(spent), largest.max(spent));
             if stop.is_abandoned() {
-                return attempt;
+                return LastAttempt { attempt, with_gangs, work };
             }
-            let learnt = attempts < ATTEMPTS && self.learn(&mut lessons, &attempt);
-            let again = learnt
-                || give_up_rest(&mut lessons, &attempt)
-                || self.leave_gangs_out(&mut lessons, &attempt, attempts < ATTEMPTS);
-            let fewer =
-                |one: &Attempt, other: &Attempt| self.left_over(&one.plan) < self.left_over(&other.plan);
+            let is_early = attempts < most;
+            let learnt = is_early && self.learn(&mut lessons, &attempt);
+            if !learnt
+                && !is_searched
+                && let Some(cut) = Cut::new(self, &attempt)
+            {
+                is_searched = true;
+                let most = largest.saturating_mul(WORK_OF_SEARCH).max(LEAST_WORK);
+                let inputs = (supply, policy, &lessons);
+                if let Some(found) = self.cut_to_limits(inputs, cut, &mut Effort::limited(stop, most)) {
+                    let attempt = match fullest {
+                        Some(before) if !fewer(&found.attempt, &before) => before,
+                        _ => found.attempt,
+                    };
+                    return LastAttempt { attempt, with_gangs: with_gangs.or(found.with_gangs), work };
+                }
+            }
+            let gives_up = !learnt
+                && !is_step
+                && ((is_early && self.give_up_some(&mut lessons, &attempt))
+                    || give_up_rest(&mut lessons, &attempt));
+            let again = learnt || gives_up || self.leave_gangs_out(&mut lessons, &attempt, is_early);
             if !again {
-                return match fullest {
+                let attempt = match fullest {
                     Some(before) if !fewer(&attempt, &before) => before,
                     _ => attempt,
                 };
+                return LastAttempt { attempt, with_gangs, work };
             }
+            let leaves_gangs = !learnt && !gives_up;
             let is_whole = attempt.violations.is_empty() && attempt.left.pinned.is_empty();
             if is_whole
                 && !attempt.unlistable.is_empty()
                 && fullest.as_ref().is_none_or(|before| fewer(&attempt, before))
             {
                 fullest = Some(attempt);
+            } else if leaves_gangs && !attempt.left_out.by_spread.is_empty() {
+                with_gangs.get_or_insert(attempt);
             }
             attempts += 1;
+        }
+    }
+
+    /// Searches for the pods to leave out after an attempt that broke a spread, so that the others keep it within the limits. Returns
+    /// the attempt that leaves out the fewest; `None` if none of the attempts keeps the rules.
+    fn cut_to_limits(
+        &self,
+        (supply, policy, lessons): (&offerings::Supply<'_>, PreferencePolicy, &topology::Lessons),
+        mut cut: Cut<'_>,
+        stop: &mut dyn StopSignal,
+    ) -> Option<LastAttempt> {
+        let mut best: Option<LastAttempt> = None;
+        loop {
+            let pods = cut.pods();
+            if pods.is_empty() {
+                return best;
+            }
+            let start = topology::Lessons { cut: pods, ..lessons.clone() };
+            let next = self.settled_attempt(supply, policy, start, stop);
+            if stop.is_abandoned() || !next.attempt.plan.refused.is_empty() {
+                return best;
+            }
+            let goes_on = cut.learn(&next.attempt);
+            let left = self.left_over(&next.attempt.plan);
+            let is_better = |best: &LastAttempt| left < self.left_over(&best.attempt.plan);
+            if next.attempt.violations.is_empty() && best.as_ref().is_none_or(is_better) {
+                best = Some(next);
+            }
+            if !goes_on {
+                return best;
+            }
         }
     }
 
@@ -178,7 +320,7 @@ impl PlanContext<'_> {
     fn learn(
         &self,
         lessons: &mut topology::Lessons,
-        Attempt { plan, left, violations, unlistable, .. }: &Attempt,
+        Attempt { plan, left, violations, unlistable, left_out, .. }: &Attempt,
     ) -> bool {
         if !plan.refused.is_empty() {
             return false;
@@ -188,26 +330,20 @@ impl PlanContext<'_> {
             learnt |= lessons.unlistable.insert(*offering);
         }
         if !violations.is_empty() {
-            learnt = lessons.open(&self.relations, self.snapshot, &plan.claims);
+            let was_open = |key: &str, value: &str| left_out.is_open(&self.relations, key, value);
+            learnt |= lessons.open(&self.relations, self.snapshot, &plan.claims, was_open);
             if !learnt {
-                learnt = true;
-                let placed = |key: &PodKey| plan.placements.iter().any(|placement| placement.pod == *key);
-                let mut left = Vec::new();
-                for violation in violations {
+                let placed: BTreeSet<&PodKey> =
+                    plan.placements.iter().map(|placement| &placement.pod).collect();
+                for violation in violations.iter().filter(|violation| placed.contains(&violation.pod)) {
                     // This pod kept its place of an earlier plan, and may fit better elsewhere.
-                    if !(placed(&violation.pod) && lessons.unsettled.insert(violation.pod.clone())) {
-                        left.push(violation);
-                    }
-                }
-                // Without some of these pods, the others may fit. The least important ones are given up first.
-                let priority = |violation: &audit_topology::Violation| {
-                    self.snapshot.pods.get(&violation.pod).map_or(0, |pod| pod.priority)
-                };
-                left.sort_by(|a, b| (priority(a), &b.pod).cmp(&(priority(b), &a.pod)));
-                for violation in left.iter().take(left.len().div_ceil(4)) {
-                    lessons.given_up.insert(violation.pod.clone(), violation.sentence.clone());
+                    learnt |= lessons.unsettled.insert(violation.pod.clone());
                 }
             }
+        }
+        let is_spread = |left: &UnplacedPod| !self.spreads_of(&left.pod).is_empty();
+        if plan.unplaced.iter().any(|left| left.reason.may_be_for_others() && is_spread(left)) {
+            learnt |= lessons.close_unused(&self.relations, self.snapshot, &plan.claims);
         }
         if !left.pinned.is_empty() {
             let pins = left.pinned.iter().map(|(_, pin, _)| pin);
@@ -218,6 +354,21 @@ impl PlanContext<'_> {
             learnt |= bans.insert(pin.clone(), why.clone()).is_none();
         }
         learnt
+    }
+
+    /// Gives up the least important quarter of the pods that break a rule, because the others may fit without them. Returns whether
+    /// there were any.
+    fn give_up_some(&self, lessons: &mut topology::Lessons, Attempt { violations, .. }: &Attempt) -> bool {
+        let priority = |violation: &audit_topology::Violation| {
+            self.snapshot.pods.get(&violation.pod).map_or(0, |pod| pod.priority)
+        };
+        let mut left: Vec<&audit_topology::Violation> = violations.iter().collect();
+        left.sort_by(|a, b| (priority(a), &b.pod).cmp(&(priority(b), &a.pod)));
+        let before = lessons.given_up.len();
+        for violation in left.iter().take(left.len().div_ceil(4)) {
+            lessons.given_up.insert(violation.pod.clone(), violation.sentence.clone());
+        }
+        lessons.given_up.len() > before
     }
 }
 

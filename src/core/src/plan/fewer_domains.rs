@@ -10,7 +10,7 @@ use poolwright_catalog::{ResourceList, UsdPerHour};
 use poolwright_terms::CapacityType;
 use poolwright_terms::keys::NODEPOOL_LABEL;
 
-use crate::model::plan::{Plan, PlannedClaim, UnplacedPod, UnplacedReason};
+use crate::model::plan::{Plan, PlannedClaim};
 use crate::model::{Pod, PodKey, PodSpec};
 use crate::plan::attempt::Attempt;
 use crate::plan::context::PlanContext;
@@ -19,18 +19,29 @@ use crate::plan::place::topology::place_prices::{cost_of_part, least_cost};
 use crate::plan::place::topology::{DEARER, signature};
 use crate::rules;
 use crate::rules::pin::Signature;
+use crate::rules::spread::domains::DomainSpread;
 use crate::supply::offerings::Supply;
 
+/// The new domains of the next attempt, by spread constraint.
+pub(crate) struct FewerDomains {
+    /// The only ones that count.
+    pub only: BTreeMap<usize, BTreeSet<String>>,
+    /// Others that pods without a pin keep out of, because an earlier attempt had nodes for them there.
+    pub kept_out: BTreeMap<usize, BTreeSet<String>>,
+}
+
 impl PlanContext<'_> {
-    /// Returns the only new domains that should count in the next attempt, by spread constraint; `None` if another attempt in fewer
-    /// domains is not worthwhile. It is if pods with a constraint are left out, or are on new nodes of a much dearer kind.
+    /// Returns the only new domains that should count in the next attempt; `None` if another attempt in fewer domains is not
+    /// worthwhile. It is if pods with a constraint are left out, or are on new nodes of a much dearer kind. With
+    /// `for_others`, other pods leave domains out, too, so that they leave more of the limit to those pods.
     pub fn domains_within_limits(
         &self,
         supply: &Supply<'_>,
         attempt: &Attempt,
-    ) -> Option<BTreeMap<usize, BTreeSet<String>>> {
+        for_others: bool,
+    ) -> Option<FewerDomains> {
         let (plan, choices) = (&attempt.plan, &attempt.left_out.by_spread);
-        let nothing_open = choices.values().all(|choice| choice.open.is_empty());
+        let nothing_open = choices.values().all(|choice| choice.open.is_empty() && !choice.closes_opened());
         if nothing_open || plan.claims.is_empty() || !plan.refused.is_empty() {
             return None;
         }
@@ -64,57 +75,108 @@ impl PlanContext<'_> {
                 }
             }
         }
-        let mut only = BTreeMap::new();
+        if for_others {
+            let keys: BTreeSet<usize> = lacking.iter().map(|at| relations.spreads[*at].key).collect();
+            let before = lacking.len();
+            lacking.extend(choices.keys().filter(|at| keys.contains(&relations.spreads[**at].key)));
+            if lacking.len() == before {
+                return None;
+            }
+        }
+        let (mut only, mut kept_out) = (BTreeMap::new(), BTreeMap::new());
         let mut is_narrower = false;
+        // Constraints over one key keep the same domains, so that they share nodes.
+        let mut kept_before: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
         for (at, choice) in choices {
-            let min_domains = relations.spreads[*at].rule.min_domains;
-            let kept = if lacking.contains(at) {
-                keep(choice, in_use.get(at), min_domains)
+            let DomainSpread { rule, key, .. } = relations.spreads[*at];
+            let short =
+                |domain: &str| attempt.short.contains(&(relations.keys[key].to_owned(), domain.to_owned()));
+            let (used, kept) = (in_use.get(at), kept_before.get(&key));
+            let seen = SeenDomains { in_use: used, kept_before: kept, short: &short };
+            let is_lacking = lacking.contains(at);
+            let kept = if is_lacking {
+                keep(choice, &seen, rule.min_domains)
             } else {
                 choice.open.iter().cloned().collect()
             };
-            let is_narrowed = kept.len() < choice.open.len();
+            if is_lacking {
+                kept_before.entry(key).or_default().extend(kept.iter().cloned());
+            }
+            let closes_opened = is_lacking && choice.closes_opened();
+            if closes_opened {
+                kept_out.insert(*at, choice.opened.clone());
+            }
+            let is_narrowed = kept.len() < choice.open.len() || closes_opened;
             is_narrower |= is_narrowed;
             if is_narrowed || !choice.left_out.is_empty() {
                 only.insert(*at, kept);
             }
         }
-        is_narrower.then_some(only)
+        is_narrower.then_some(FewerDomains { only, kept_out })
     }
 
-    /// Returns the spread constraints of pods that a limit or a rule about other pods leaves out.
+    /// Returns the spread constraints of pods that a limit or a rule about other pods leaves out. That is the reason of most incomplete
+    /// gangs.
     fn spreads_of_left_pods(&self, plan: &Plan) -> BTreeSet<usize> {
-        let is_left_by_limit = |left: &&UnplacedPod| {
-            matches!(left.reason, UnplacedReason::LimitReached | UnplacedReason::TopologyRule)
-        };
-        let left = plan.unplaced.iter().filter(is_left_by_limit);
+        let left = plan.unplaced.iter().filter(|left| left.reason.may_be_for_others());
         left.flat_map(|left| self.spreads_of(&left.pod)).copied().collect()
     }
 
-    fn spreads_of(&self, pod: &PodKey) -> &[usize] {
-        &self.relations.kinds[self.relations.of(pod)].spreads
+    /// Returns the spread constraints of a pod over zones and other domains.
+    pub fn spreads_of(&self, pod: &PodKey) -> &[usize] {
+        self.relations.kinds.get(self.relations.of(pod)).map_or(&[], |kind| kind.spreads.as_slice())
     }
 }
 
+impl DomainChoice {
+    /// Returns whether the next attempt should leave out the domains that count only because of other pods, and no other one.
+    fn closes_opened(&self) -> bool {
+        !self.opened.is_empty() && !self.is_narrowed && self.existing + self.open.len() > 0
+    }
+}
+
+/// What an attempt shows about the domains of a constraint.
+struct SeenDomains<'s> {
+    /// The domains with new nodes of the usual kind.
+    in_use: Option<&'s BTreeSet<String>>,
+    /// The domains that other constraints over the same key keep.
+    kept_before: Option<&'s BTreeSet<String>>,
+    /// Whether a limit left pods without a node in a domain.
+    short: &'s dyn Fn(&str) -> bool,
+}
+
 /// Returns the new domains of a constraint that the next attempt keeps: those with new nodes of the usual kind. If all have such
-/// nodes, or none has, it keeps half of them. It keeps as many as `min_domains` asks for.
-fn keep(
-    choice: &DomainChoice,
-    in_use: Option<&BTreeSet<String>>,
-    min_domains: Option<u32>,
-) -> BTreeSet<String> {
-    let is_used = |domain: &&String| in_use.is_some_and(|used| used.contains(*domain));
-    let (used, rest): (Vec<&String>, Vec<&String>) = choice.open.iter().partition(is_used);
-    let most = if !used.is_empty() && !rest.is_empty() {
-        used.len()
-    } else if choice.existing > 0 {
+/// nodes, it keeps those in which no pod lacked a node, but at least half of them. If none has, it keeps half. It keeps as many as
+/// `min_domains` asks for. If an earlier attempt had nodes in unexpected domains, the next one keeps all but these.
+fn keep(choice: &DomainChoice, seen: &SeenDomains<'_>, min_domains: Option<u32>) -> BTreeSet<String> {
+    let SeenDomains { in_use, kept_before, short } = *seen;
+    let least = (min_domains.unwrap_or(1).max(1) as usize).saturating_sub(choice.existing);
+    if choice.closes_opened() && choice.open.len() >= least {
+        return choice.open.iter().cloned().collect();
+    }
+    let is_in = |domains: Option<&BTreeSet<String>>, domain: &String| {
+        domains.is_some_and(|domains| domains.contains(domain))
+    };
+    let used = choice.open.iter().filter(|domain| is_in(in_use, domain)).count();
+    let half = if choice.existing > 0 {
         // Pods may have room in the domains that exist.
         choice.open.len() / 2
     } else {
         choice.open.len().div_ceil(2)
     };
-    let least = (min_domains.unwrap_or(1).max(1) as usize).saturating_sub(choice.existing);
-    used.into_iter().chain(rest).take(most.max(least)).cloned().collect()
+    let good = choice.open.iter().filter(|domain| is_in(in_use, domain) && !short(domain)).count();
+    let most = if used > 0 && used < choice.open.len() {
+        used
+    } else if good < used {
+        half.max(good)
+    } else {
+        half
+    };
+    let shared = choice.open.iter().filter(|domain| is_in(kept_before, domain)).count();
+    let most = if shared > 0 { most.min(shared) } else { most };
+    let mut ranked: Vec<&String> = choice.open.iter().collect();
+    ranked.sort_by_key(|domain| (!is_in(kept_before, domain), !is_in(in_use, domain), short(domain)));
+    ranked.into_iter().take(most.max(least)).cloned().collect()
 }
 
 /// The prices of all nodes that a pod could get without limits, by capacity.
@@ -178,8 +240,37 @@ mod tests {
     fn kept(existing: usize, in_use: &[&str], min_domains: Option<u32>) -> Vec<String> {
         let open = ["a", "b", "c", "d", "e"].map(str::to_owned).to_vec();
         let choice = DomainChoice { existing, open, ..DomainChoice::default() };
+        kept_of(&choice, in_use, &[], min_domains)
+    }
+
+    fn kept_of(
+        choice: &DomainChoice,
+        in_use: &[&str],
+        short: &[&str],
+        min_domains: Option<u32>,
+    ) -> Vec<String> {
         let in_use: BTreeSet<String> = in_use.iter().map(|domain| (*domain).to_owned()).collect();
-        keep(&choice, Some(&in_use), min_domains).into_iter().collect()
+        let short = |domain: &str| short.contains(&domain);
+        let seen = SeenDomains { in_use: Some(&in_use), kept_before: None, short: &short };
+        keep(choice, &seen, min_domains).into_iter().collect()
+    }
+
+    #[test]
+    fn domains_in_which_a_limit_left_a_pod_without_a_node_are_left_out_first() {
+        let all = ["a", "b", "c", "d", "e"];
+        let choice = DomainChoice { open: all.map(str::to_owned).to_vec(), ..DomainChoice::default() };
+        assert_eq!(kept_of(&choice, &all, &["b"], None), ["a", "c", "d", "e"]);
+        assert_eq!(kept_of(&choice, &all, &["a", "b", "c", "d"], None), ["a", "b", "e"], "half of all");
+    }
+
+    #[test]
+    fn domains_that_got_nodes_of_other_pods_are_left_out_before_others() {
+        let open = ["a", "b"].map(str::to_owned).to_vec();
+        let opened = BTreeSet::from(["c".to_owned()]);
+        let mut choice = DomainChoice { opened, open, ..DomainChoice::default() };
+        assert_eq!(kept_of(&choice, &["a", "b"], &[], None), ["a", "b"]);
+        choice.is_narrowed = true;
+        assert_eq!(kept_of(&choice, &["a", "b"], &[], None), ["a"], "leaving these out did not help");
     }
 
     #[test]

@@ -91,9 +91,9 @@ impl<'a> Groups<'a> {
         }
         let least = state.least()?;
         let missing = least.checked_sub(state.there).filter(|missing| *missing > 0)?;
-        let are = if state.there == 1 { "is" } else { "are" };
+        let (are, they_start) = if state.there == 1 { ("is", "it starts") } else { ("are", "they start") };
         let why = match &group.stands_for {
-            Some(_) => format!("all {least} start together"),
+            Some(_) => format!("{they_start} only with the others"),
             None => format!("the scheduler tries none before all {least} are"),
         };
         let message = format!(

@@ -195,6 +195,7 @@ fn mention_existing_pods(plan: &mut Plan) {
 
 fn count(plan: &mut Plan) {
     let existing = |claim: &PlannedClaim| claim.planned_pods.iter().filter_map(PodKey::existing).count();
+    let expected = |claim: &PlannedClaim| claim.planned_pods.iter().filter_map(PodKey::owner).count();
     // Pods in the room of a static pool's new node are on a new node too.
     let on_replicas = plan.placements.iter().filter(|one| plan.buys(&one.target)).count();
     let on_new = plan.claims.iter().map(existing).sum::<usize>() + on_replicas;
@@ -204,6 +205,7 @@ fn count(plan: &mut Plan) {
         on_existing,
         on_new,
         unplaced: plan.unplaced.len(),
+        expected: plan.claims.iter().map(expected).sum(),
         ..plan.counts
     };
 }

@@ -14,8 +14,13 @@ pub(crate) const ZONAL_DRIVERS: [&str; 3] =
 /// volume, whatever its access mode.
 ///
 /// Source: the CSIDriver objects in the charts of the drivers.
-pub(crate) const UNATTACHED_DRIVERS: [&str; 4] =
+const UNATTACHED_DRIVERS: [&str; 4] =
     ["efs.csi.aws.com", "fsx.csi.aws.com", "nfs.csi.k8s.io", "filestore.csi.storage.gke.io"];
+
+/// Returns whether the volumes of a CSI driver are known not to be attached to nodes.
+pub fn is_unattached(driver: &str) -> bool {
+    UNATTACHED_DRIVERS.contains(&driver)
+}
 
 /// Returns the standard label that a label repeats.
 pub fn repeats(key: &str) -> Option<&'static str> {

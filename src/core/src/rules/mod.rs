@@ -35,7 +35,7 @@ pub(crate) mod volumes;
 pub use crate::rules::added_affinity::check as check_enforced;
 pub use crate::rules::affinity::check as check_affinity;
 pub use crate::rules::anti_affinity::check as check_anti_affinity;
-pub use crate::rules::csi_labels::add_repeated;
+pub use crate::rules::csi_labels::{add_repeated, is_unattached};
 pub use crate::rules::discovery::{Discovered, without_unforeseen};
 pub use crate::rules::fields::NODE_NAME_FIELD;
 pub use crate::rules::fits::{admits, check_labels, check_own_labels, daemonset_lands, may_share};

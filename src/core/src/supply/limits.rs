@@ -196,6 +196,12 @@ impl Limits {
     pub fn sentence(&self, limit: u32, supply: &Supply<'_>, least: u64) -> String {
         let limit = &self.all[limit as usize];
         if let LimitKind::Available(id) = &limit.kind {
+            if limit.left > 0 {
+                return format!(
+                    "too few available nodes of {id} are left ({} of {}); allow another offering, or add nodes of this one",
+                    limit.left, limit.ceiling
+                );
+            }
             return format!(
                 "all {} available nodes of {id} are taken; allow another offering, or add nodes of this one",
                 limit.ceiling
@@ -272,14 +278,8 @@ impl PoolLimit {
 
     /// Returns the limit and its remedy in words.
     fn in_words(&self, supply: &Supply<'_>) -> (String, &'static str) {
-        let (of, raise) = match self.pool {
-            Some(pool) if self.is_default => {
-                let of = format!("(default) of pool `{}`", supply.pools[pool].pool.name);
-                (of, "set spec.limits.usdPerHour of the pool")
-            }
-            Some(pool) => (format!("of pool `{}`", supply.pools[pool].pool.name), "raise spec.limits"),
-            None => ("over all pools".to_owned(), "raise it"),
-        };
+        let pool = self.pool.map(|pool| &supply.pools[pool].pool.name);
+        let (of, raise) = owner_in_words(pool, self.is_default);
         (format!("limit {} = {} {of}", self.name(), self.quantity(self.ceiling)), raise)
     }
 
@@ -323,6 +323,17 @@ impl LimitKind {
             Self::Nodes | Self::Available(_) => 1,
             Self::UsdPerHour => price.map_or(0, UsdPerHour::micros),
         }
+    }
+}
+
+/// Returns whose limit it is, and its remedy, in words. A limit without a pool is on all pools together.
+pub(crate) fn owner_in_words(pool: Option<&PoolName>, is_default: bool) -> (String, &'static str) {
+    match pool {
+        Some(pool) if is_default => {
+            (format!("(default) of pool `{pool}`"), "set spec.limits.usdPerHour of the pool")
+        }
+        Some(pool) => (format!("of pool `{pool}`"), "raise spec.limits"),
+        None => ("over all pools".to_owned(), "raise it"),
     }
 }
 

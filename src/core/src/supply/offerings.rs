@@ -495,6 +495,23 @@ impl Admissions {
     pub fn tolerated(&self, pool: usize, signature: usize) -> bool {
         self.matrix[pool][signature].is_some()
     }
+
+    /// Keeps pods of a signature off some offerings of a pool. Returns whether any of these admitted them.
+    pub fn withdraw(&mut self, pool: usize, signature: usize, offerings: &BTreeSet<usize>) -> bool {
+        let Some(set) = self.matrix[pool][signature] else { return false };
+        let all = &self.sets[set];
+        if !offerings.iter().any(|offering| all.contains(*offering)) {
+            return false;
+        }
+        // Other pools may share the set.
+        let mut rest = all.clone();
+        for offering in offerings {
+            rest.remove(*offering);
+        }
+        self.sets.push(rest);
+        self.matrix[pool][signature] = Some(self.sets.len() - 1);
+        true
+    }
 }
 
 /// Returns whether the node selector excludes all nodes of the pool by template labels.

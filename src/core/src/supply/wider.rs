@@ -5,12 +5,12 @@ use std::fmt;
 use poolwright_catalog::{InstanceType, InstanceTypeName, ResourceList, ResourceName, UsdPerHour};
 
 use crate::demand::volumes::attach::Attachable;
-use crate::model::{PodSpec, PoolLimits, Requirement, Sharing, Snapshot};
+use crate::model::{PlanOptions, PodSpec, Requirement, Sharing, Snapshot};
 use crate::rules;
 use crate::rules::format::ATTACHABLE;
 use crate::rules::gpus::{self, GpuForm, GpuNeed};
 use crate::supply::daemonsets::DaemonSets;
-use crate::supply::limits::{LimitKind, ceilings};
+use crate::supply::limits::{LimitKind, ceilings, owner_in_words};
 use crate::supply::offerings::{PoolOffering, Supply, as_measured};
 
 /// What a pod asks of a node.
@@ -30,7 +30,7 @@ pub(crate) struct Wider<'s, 'a> {
     pub supply: &'s Supply<'a>,
     pub daemons: &'s DaemonSets<'a>,
     pub attachable: &'s Attachable,
-    pub sharing: Sharing,
+    pub options: &'s PlanOptions,
 }
 
 /// An instance type that a pool could buy if its requirements were wider.
@@ -42,6 +42,16 @@ pub(crate) struct WiderType<'s> {
     broken: Option<&'s Requirement>,
     /// The number of the other requirements that do.
     more: usize,
+}
+
+/// A limit that one node would break alone.
+struct Beyond {
+    kind: LimitKind,
+    ceiling: u64,
+    /// Whether it is a limit on all pools together.
+    is_of_all: bool,
+    /// Whether it is the default of pools without such a limit.
+    is_default: bool,
 }
 
 impl fmt::Display for WiderType<'_> {
@@ -82,15 +92,15 @@ impl<'s> Wider<'s, '_> {
             room.add(&self.attachable.of(None, &labels));
             room.saturating_sub(&daemons.requests(&daemons.landing(&labels)));
             let need = asked.gpus.map(|need| need.on_type(kind));
-            let grants = |form: &GpuForm| form.grants(self.sharing, kind, need.as_ref());
-            let has_gpus = asked.gpus.is_none() || GpuForm::all(self.sharing, kind).iter().any(grants);
+            let sharing = self.options.sharing;
+            let grants = |form: &GpuForm| form.grants(sharing, kind, need.as_ref());
+            let has_gpus = asked.gpus.is_none() || GpuForm::all(sharing, kind).iter().any(grants);
             let price: UsdPerHour = offering.price.known()?;
             let broken = pool.pool.requirements.iter().filter(|one| !rules::matches(one, &labels)).count();
             let wastes_gpus = kind.gpu.is_some()
                 && asked.gpus.is_none()
                 && asked.requests.get(ResourceName::NVIDIA_GPU) == 0;
-            let fits =
-                has_gpus && beyond(&pool.pool.limits, kind, price).is_none() && asked.requests.fits(&room);
+            let fits = has_gpus && self.first_beyond(at, kind, price).is_none() && asked.requests.fits(&room);
             fits.then_some((wastes_gpus, broken, price, index, &kind.name))
         };
         let best = (0..catalogue.offerings().len()).filter_map(holds).min()?;
@@ -113,31 +123,39 @@ impl<'s> Wider<'s, '_> {
         self.holding_if_cut(spec).iter().any(|(at, offer)| self.beyond(*at, offer).is_none())
     }
 
-    /// Returns the limit of a pool that keeps away the cheapest node which would hold the pod if GPUs were cut into MIG instances, in
-    /// words; `None` if no node would, or if limits allow that one.
-    pub fn limit_if_cut(&self, spec: &PodSpec) -> Option<String> {
+    /// Returns the limit that keeps away the cheapest node which would hold the pod if GPUs were cut into MIG instances, and its
+    /// remedy, in words; `None` if no node would, or if limits allow that one.
+    pub fn limit_if_cut(&self, spec: &PodSpec) -> Option<(String, &'static str)> {
         let holding = self.holding_if_cut(spec);
         let (at, offer) = holding.iter().min_by_key(|(at, offer)| {
             let price = offer.availability.price();
             (price.is_none(), price, *at, offer.offering)
         })?;
-        let (limit, ceiling) = self.beyond(*at, offer)?;
+        let Beyond { kind: limit, ceiling, is_of_all, is_default } = self.beyond(*at, offer)?;
         let kind = self.supply.instance_type(*at, offer.offering);
-        let uses = limit.of(&kind.allocatable, offer.availability.price());
-        Some(format!(
-            "limit {} = {} of pool `{}` is below the {} that such a node uses",
-            limit.name(),
-            limit.quantity(ceiling),
-            self.supply.pools[*at].pool.name,
-            limit.in_words(uses)
-        ))
+        let uses = limit.in_words(limit.of(&kind.allocatable, offer.availability.price()));
+        let pool = &self.supply.pools[*at].pool.name;
+        let (of, raise) = owner_in_words((!is_of_all).then_some(pool), is_default);
+        let (name, most) = (limit.name(), limit.quantity(ceiling));
+        Some((format!("limit {name} = {most} {of} is below the {uses} that such a node uses"), raise))
     }
 
-    /// Returns the limit that a node of an offering would break alone, with its ceiling.
-    fn beyond(&self, at: usize, offer: &PoolOffering) -> Option<(LimitKind, u64)> {
+    /// Returns the limit that a node of an offering would break alone.
+    fn beyond(&self, at: usize, offer: &PoolOffering) -> Option<Beyond> {
         let kind = self.supply.instance_type(at, offer.offering);
-        let price = offer.availability.price()?;
-        beyond(&self.supply.pools[at].pool.limits, kind, price)
+        self.first_beyond(at, kind, offer.availability.price()?)
+    }
+
+    /// Returns the limit of a pool, or of all pools together, that one node of a type would break alone.
+    fn first_beyond(&self, at: usize, kind: &InstanceType, price: UsdPerHour) -> Option<Beyond> {
+        let pool = self.supply.pools[at].pool;
+        let own = ceilings(&self.options.limits_of(pool)).into_iter().map(|limit| (false, limit));
+        let of_all = ceilings(&self.options.limits).into_iter().map(|limit| (true, limit));
+        let (is_of_all, (kind, ceiling)) = own
+            .chain(of_all)
+            .find(|(_, (limit, ceiling))| limit.of(&kind.allocatable, Some(price)) > *ceiling)?;
+        let is_default = !is_of_all && kind == LimitKind::UsdPerHour && pool.limits.usd_per_hour.is_none();
+        Some(Beyond { kind, ceiling, is_of_all, is_default })
     }
 
     /// Returns the offerings that may be bought and would hold the pod if GPUs were cut into MIG instances, whatever limits say.
@@ -165,10 +183,4 @@ impl<'s> Wider<'s, '_> {
         }
         holding
     }
-}
-
-/// Returns the limit of a pool that one node of a type would break, with its ceiling.
-fn beyond(limits: &PoolLimits, kind: &InstanceType, price: UsdPerHour) -> Option<(LimitKind, u64)> {
-    let mut all = ceilings(limits).into_iter();
-    all.find(|(limit, ceiling)| limit.of(&kind.allocatable, Some(price)) > *ceiling)
 }

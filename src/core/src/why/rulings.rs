@@ -76,7 +76,7 @@ pub(crate) fn rulings(
     let rooms = rooms::collect(snapshot, &daemons, &colocation, &volumes.attachable);
     spread_hosts::set_least(&mut colocation, snapshot, &daemons, &rooms, &supply);
     let attachable = &volumes.attachable;
-    let wider = Wider { snapshot, supply: &supply, daemons: &daemons, attachable, sharing: options.sharing };
+    let wider = Wider { snapshot, supply: &supply, daemons: &daemons, attachable, options };
     let limits = Limits::new(&supply, snapshot, options);
     let mut known: BTreeMap<(&PodSpec, usize), Rc<PodRulings>> = BTreeMap::new();
     let mut of = |key: &PodKey| {
@@ -131,8 +131,8 @@ enum Change {
 
 impl Judge<'_, '_> {
     fn judge(&self) -> PodRulings {
-        let Wider { supply, sharing, .. } = self.wider;
-        let (requests, need) = gpus::wanted(sharing, &supply.mig_models(), self.spec);
+        let Wider { supply, options, .. } = self.wider;
+        let (requests, need) = gpus::wanted(options.sharing, &supply.mig_models(), self.spec);
         let mut offerings = Vec::new();
         let mut nearest: Option<Nearest> = None;
         for (at, offered) in supply.pools.iter().enumerate() {
@@ -257,7 +257,7 @@ impl Judge<'_, '_> {
             }
         }
         let kind = supply.instance_type(at, offer.offering);
-        let sharing = self.wider.sharing;
+        let sharing = self.wider.options.sharing;
         let grants = |form: &GpuForm| form.grants(sharing, kind, need);
         if let Some(need) = need
             && !GpuForm::all(sharing, kind).iter().any(grants)
@@ -299,15 +299,15 @@ impl Judge<'_, '_> {
             .holds(at, asked)
             .map(|kind| format!("widen the requirements{} so that it may buy {kind}", pool.of()));
         let is_instance = |miss: &Miss| matches!(&miss.change, Change::Less(resource, 0) if resource.as_str().starts_with(ResourceName::MIG_PREFIX));
-        let is_cut = matches!(self.wider.sharing, Sharing::Mig { .. });
+        let is_cut = matches!(self.wider.options.sharing, Sharing::Mig { .. });
         if !is_cut && misses.iter().any(is_instance) && self.wider.holds_if_cut(asked.spec) {
             return "plan with `--sharing mig`".to_owned();
         }
         if !is_cut
             && misses.iter().any(is_instance)
-            && let Some(limit) = self.wider.limit_if_cut(asked.spec)
+            && let Some((limit, raise)) = self.wider.limit_if_cut(asked.spec)
         {
-            return format!("plan with `--sharing mig`, and raise spec.limits, because {limit}");
+            return format!("plan with `--sharing mig`, and {raise}, because {limit}");
         }
         let larger = |resource: &ResourceName| self.wider.supply.enlarging(at, resource);
         let (mut less, mut others, mut limit) = (Vec::new(), Vec::new(), None);

@@ -10,6 +10,7 @@ mod over_time;
 mod pod_budgets;
 mod required;
 mod room;
+mod room_race;
 mod search_schedule;
 
 use poolwright_catalog::RankedOffering;

@@ -49,7 +49,7 @@ fn expected_pods_of_a_job_are_bought_with_its_existing_pods() {
         reason.ends_with("; it keeps room for 2 pods of Job default/train that are still to come"),
         "{reason}"
     );
-    assert_eq!(plan.counts.total, 2, "what is not there is not counted");
+    assert_eq!((plan.counts.total, plan.counts.expected), (2, 2), "what is not there does not wait");
     assert_eq!(plan.nominations.len(), 2);
     assert_eq!(plan.again_at, Some(at(31)), "half a minute after the newest pod");
 }

@@ -2,7 +2,7 @@
 
 use poolwright_catalog::{Catalogue, ResourceName};
 use poolwright_core::plan::{Plan, UnplacedReason};
-use poolwright_core::{Operator, Pool, PoolName, PoolProblem, Requirement};
+use poolwright_core::{Operator, Pod, Pool, PoolLimits, PoolName, PoolProblem, Requirement};
 use poolwright_terms::Reason;
 
 use crate::kit::*;
@@ -64,13 +64,18 @@ fn dear_in_b() -> Catalogue {
     ])
 }
 
-/// Plans pods for a pool in zone a that may have this many GPUs, and a pool of less weight in zone b.
-fn planned_in_two_pools(gpus: u64, pods: impl IntoIterator<Item = poolwright_core::Pod>) -> Plan {
+/// Plans pods for a pool in zone a with these limits, and a pool of less weight in zone b.
+fn planned_within(limits: PoolLimits, sold: Catalogue, pods: impl IntoIterator<Item = Pod>) -> Plan {
     let in_zone = |zone| vec![is_in("topology.kubernetes.io/zone", &[zone])];
-    let mut first = Pool { weight: 10, requirements: in_zone("a"), ..pool("first") };
-    first.limits.resources.insert(ResourceName::new(ResourceName::NVIDIA_GPU), gpus);
+    let first = Pool { weight: 10, requirements: in_zone("a"), limits, ..pool("first") };
     let second = Pool { requirements: in_zone("b"), ..pool("second") };
-    planned(&with(cluster(dear_in_b(), [first, second]), pods))
+    planned(&with(cluster(sold, [first, second]), pods))
+}
+
+/// Plans pods for a pool in zone a that may have this many GPUs, and a pool of less weight in zone b.
+fn planned_in_two_pools(gpus: u64, pods: impl IntoIterator<Item = Pod>) -> Plan {
+    let resources = [(ResourceName::new(ResourceName::NVIDIA_GPU), gpus)].into();
+    planned_within(PoolLimits { resources, ..PoolLimits::default() }, dear_in_b(), pods)
 }
 
 /// Returns the names of the pods that a pool buys for, sorted.
@@ -106,6 +111,43 @@ fn a_limited_pool_serves_as_many_pods_as_it_can_even_if_fewer_would_save_more() 
     let plan = planned_in_two_pools(2, two.into_iter().chain([pod("d", requests(2, 1, 2))]));
     assert_eq!((served_by(&plan, "first"), served_by(&plan, "second")), (names_of("st"), names_of("d")));
     assert_eq!(plan.cost, usd("11.00"));
+}
+
+/// The limits of a pool that may have one node.
+fn one_node() -> PoolLimits {
+    PoolLimits { nodes: Some(1), ..PoolLimits::default() }
+}
+
+#[test]
+fn a_plan_in_steps_costs_no_more_than_first_fit_that_serves_as_many_pods_in_each_pool() {
+    // The first pool serves x for $1.00/h or y for $0.90/h. The second pool serves x for $2.00/h, on a node of which it needs less than
+    // half, and y for $1.50/h.
+    let sold = catalogue(vec![
+        Kind("wide", capacity(10, 8, 0), None, &[("a", "1.00")]),
+        Kind("wider", capacity(20, 8, 0), None, &[("b", "2.00")]),
+        Kind("deep", capacity(4, 16, 0), None, &[("a", "0.90"), ("b", "1.50")]),
+    ]);
+    let plan = planned_within(one_node(), sold, [pod("x", requests(9, 1, 0)), pod("y", requests(3, 12, 0))]);
+    let first_fit = plan.baselines.first_fit;
+    assert_eq!((first_fit.cost, first_fit.serves_later), (usd("2.50"), false));
+    assert_eq!((served_by(&plan, "first"), served_by(&plan, "second")), (names_of("x"), names_of("y")));
+    assert_eq!((plan.cost, plan.bound), (usd("2.50"), usd("2.50")), "the other way round, it costs 2.90");
+    let limit = plan.pools[&PoolName("first".into())].limit_reached.as_deref();
+    assert!(limit.is_some_and(|limit| limit.starts_with("limit nodes = 1 of pool `first` is reached")));
+}
+
+#[test]
+fn a_cheaper_way_that_leaves_more_pods_to_a_pool_of_less_weight_is_not_taken_and_is_known_as_such() {
+    let sold = catalogue(vec![
+        Kind("one", capacity(4, 16, 1), None, &[("a", "1.00"), ("b", "1.00")]),
+        Kind("four", capacity(32, 128, 4), None, &[("a", "9.00")]),
+    ]);
+    let pods = ["p", "q", "r", "s", "t"].map(|name| pod(name, requests(2, 1, 1)));
+    let plan = planned_within(one_node(), sold, pods);
+    assert_eq!((served_by(&plan, "first").len(), plan.cost), (4, usd("10.00")));
+    let alone = plan.baselines.one_pod_per_node;
+    assert_eq!((alone.cost, alone.serves_later), (usd("5.00"), true));
+    assert!(!plan.baselines.first_fit.serves_later);
 }
 
 /// Returns each letter as a name.

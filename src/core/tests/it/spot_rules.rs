@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::{Catalogue, OfferingId, Price, PriceSource, Quote, RankedOffering, UsdPerHour};
-use poolwright_core::plan::{CostRule, Plan, PlannedClaim, UnplacedReason};
+use poolwright_catalog::{
+    Catalogue, Offering, OfferingId, Price, PriceSource, Quote, RankedOffering, UsdPerHour,
+};
+use poolwright_core::plan::{
+    CostRule, MinValuesPolicy, Plan, PlanOptions, PlannedClaim, UnplacedReason, plan,
+};
 use poolwright_core::{Claim, ClaimName, CountOrPercent, Pool, PoolLimits, Snapshot, SpotRules, Uid, why};
-use poolwright_solver::Proof;
+use poolwright_solver::{NeverStop, Proof};
 use poolwright_terms::CapacityType::{OnDemand, Spot};
 use poolwright_terms::labels::{CAPACITY_TYPE, INSTANCE_TYPE};
 use poolwright_terms::{CapacityType, ConditionType};
@@ -201,6 +205,50 @@ fn a_floor_and_a_choice_of_capacity_types_that_exclude_each_other_are_both_named
     assert!(share.unplaced.iter().any(|left| left.message == barred), "{:?}", share.unplaced);
     assert_eq!(bought_of(&planned(&of(number(1), 4))), (1, 3));
     assert_eq!(bought_of(&planned(&of(choosing(pool("gpu")), 4))), (0, 4));
+}
+
+/// Plans with nodes that leave less choice than `minValues` asks for.
+fn best_effort(snapshot: &Snapshot) -> Plan {
+    let options = PlanOptions { min_values: MinValuesPolicy::BestEffort, ..PlanOptions::default() };
+    let plan = plan(snapshot, at(10), &options, &mut NeverStop);
+    assert_eq!(plan.refused, Vec::<String>::new());
+    plan
+}
+
+/// Returns whether the reasons of all claims of a capacity type contain these words.
+fn all_say(plan: &Plan, kind: CapacityType, words: &str) -> bool {
+    let mut claims = plan.claims.iter().filter(|claim| claim.offering().capacity_type == kind);
+    claims.all(|claim| claim.reason.contains(words))
+}
+
+#[test]
+fn with_best_effort_the_on_demand_nodes_of_a_floor_leave_less_choice_of_capacity_types_and_say_so() {
+    for floor in [number(1), percent(25)] {
+        let choosing = Pool { min_values: [(CAPACITY_TYPE.to_owned(), 2)].into(), ..floor };
+        let plan = best_effort(&of(choosing, 4));
+        assert_eq!((bought_of(&plan), plan.cost), ((1, 3), usd("0.60")), "{:?}", plan.unplaced);
+        let less = "only 1 value of `poolwright.dev/capacity-type`, where minValues asks for 2";
+        assert!(all_say(&plan, OnDemand, less), "{:?}", plan.claims);
+        let enough = "2 values of `poolwright.dev/capacity-type`, as minValues 2 asks";
+        assert!(all_say(&plan, Spot, enough), "{:?}", plan.claims);
+    }
+}
+
+#[test]
+fn with_best_effort_the_on_demand_nodes_of_a_floor_are_of_fewer_types_than_spot_nodes_where_no_more_are_sold()
+{
+    let sold = market();
+    let is_sold = |one: &&Offering| one.id.capacity_type == Spot || one.id.instance_type.as_str() == "one";
+    let offerings = sold.offerings().iter().filter(is_sold).cloned().collect();
+    let sold = Catalogue::new(sold.origin().clone(), sold.types().values().cloned().collect(), offerings);
+    let choosing = Pool { min_values: [(INSTANCE_TYPE.to_owned(), 2)].into(), ..number(1) };
+    let snapshot = with_pods(cluster(sold, [choosing]), 4);
+    assert_eq!(bought_of(&planned(&snapshot)), (0, 0), "the first node must be on demand");
+    let plan = best_effort(&snapshot);
+    assert_eq!((bought_of(&plan), plan.cost), ((1, 3), usd("0.60")), "{:?}", plan.unplaced);
+    let words = |found: &str| format!("{found} of `node.kubernetes.io/instance-type`");
+    assert!(all_say(&plan, OnDemand, &words("only 1 value")), "{:?}", plan.claims);
+    assert!(all_say(&plan, Spot, &words("2 values")), "{:?}", plan.claims);
 }
 
 #[test]

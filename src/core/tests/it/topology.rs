@@ -1,5 +1,6 @@
 //! Tests of topology rules: topology spread, pod affinity and anti-affinity.
 
+mod cut_to_limits;
 mod fewer_zones;
 mod shared_node;
 mod spread;

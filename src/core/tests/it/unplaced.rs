@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use poolwright_catalog::ResourceName;
-use poolwright_core::plan::UnplacedReason;
+use poolwright_core::plan::{PlanOptions, UnplacedReason, plan};
 use poolwright_core::{
     DaemonSet, Node, NodeSelectorTerm, Pod, PodSpec, Pool, PoolLimits, RequestOrigin, RequestPart,
 };
+use poolwright_solver::NeverStop;
 use poolwright_terms::{Taint, TaintEffect};
 
 use crate::kit::*;
@@ -244,6 +245,28 @@ fn a_pool_that_could_buy_a_larger_node_is_told_which_and_that_node_then_holds_th
     assert!(message_for([small(false)], zoned.clone()).ends_with(advice));
     for pod in [big(), zoned] {
         assert!(planned(&with(cluster(aws(), [small(true)]), [pod])).unplaced.is_empty());
+    }
+}
+
+#[test]
+fn no_advice_names_a_larger_node_that_the_default_limit_or_that_of_all_pools_excludes() {
+    let small =
+        Pool { requirements: vec![is_in("node.kubernetes.io/instance-type", &["g5.xlarge"])], ..pool("gpu") };
+    let snapshot = with(cluster(aws(), [small]), [pod("a", requests(1, 1, 2))]);
+    let told =
+        |options: PlanOptions| plan(&snapshot, at(10), &options, &mut NeverStop).unplaced.remove(0).message;
+    let default = |most| PlanOptions { default_usd_per_hour: Some(usd(most)), ..PlanOptions::default() };
+    let over_all = |most| {
+        let limits = PoolLimits { usd_per_hour: Some(usd(most)), ..PoolLimits::default() };
+        PlanOptions { limits, ..PlanOptions::default() }
+    };
+    for options in [default("5.68"), over_all("5.68")] {
+        let told = told(options);
+        assert!(told.contains("so that it may buy g5.12xlarge ($5.67/h)"), "{told}");
+    }
+    for (options, limits) in [(default("5.67"), "of the pool"), (over_all("5.67"), "over all pools")] {
+        let told = told(options);
+        assert!(told.ends_with(&format!("holds all that it asks for within the limits {limits}")), "{told}");
     }
 }
 

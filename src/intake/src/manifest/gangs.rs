@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Manifest;
 use super::objects::Object;
-use crate::owned::{Maker, Owned};
+use crate::owned::{Maker, Owned, Turn};
 use crate::workload::{Expansion, GangOf, Made};
 
 /// The gangs of the objects so far, and the pods of each controller.
@@ -31,7 +31,12 @@ pub(super) struct OfObject {
     namespace: String,
     /// How many pods of each gang a quota withholds. The others of the gang do not start without them.
     withheld: BTreeMap<usize, usize>,
+    /// The gangs of which a quota withholds pods that none of the others can do without, such as a master.
+    starved: BTreeSet<usize>,
 }
+
+/// Numbers of pods by their gang, the beginning of their names, and how many of these the others can do without.
+pub(super) type Needed = BTreeMap<(usize, String, usize), usize>;
 
 impl Gangs {
     /// Returns the gangs of an object, before the pods that it has already are removed.
@@ -49,31 +54,39 @@ impl Gangs {
             }
             by_name.extend(made.origin.gang.map(|gang| (made.pod.key.name().into_owned(), gang)));
         }
-        let (gangs, namespace, withheld) = (expansion.gangs.clone(), String::new(), BTreeMap::new());
-        Some(OfObject { object: Value::Null, gangs, by_name, makers, later, namespace, withheld })
+        let (gangs, namespace) = (expansion.gangs.clone(), String::new());
+        let (withheld, starved) = (BTreeMap::new(), BTreeSet::new());
+        Some(OfObject { object: Value::Null, gangs, by_name, makers, later, namespace, withheld, starved })
     }
 
-    /// Counts the pods of each gang without which its others do not start.
-    pub fn needed(pods: &[Made]) -> BTreeMap<usize, usize> {
-        let mut count = BTreeMap::new();
-        for gang in pods.iter().filter(|made| !made.origin.comes_last).filter_map(|made| made.origin.gang) {
-            *count.entry(gang).or_default() += 1;
+    /// Counts the pods of each gang for which its others wait.
+    pub fn needed(pods: &[Made]) -> Needed {
+        let mut count = Needed::new();
+        for origin in pods.iter().map(|made| &made.origin).filter(|origin| origin.turn != Turn::Last) {
+            if let Some(gang) = origin.gang {
+                *count.entry((gang, origin.prefix.clone(), origin.spare)).or_default() += 1;
+            }
         }
         count
     }
 
-    /// Adds an object with the pods that it lacks, without those that a quota withholds. `needed` counts the pods of each gang that
-    /// it lacks, and `created` those that no quota withholds.
+    /// Adds an object with the pods that it lacks, without those that a quota withholds. `needed` counts the pods of its gangs that it
+    /// lacks, and `created` those that no quota withholds.
     pub fn add(
         &mut self,
         object: &Object,
         gangs: Option<OfObject>,
         pods: &[Pod],
-        [needed, created]: [BTreeMap<usize, usize>; 2],
+        [needed, created]: [Needed; 2],
     ) {
-        let mut withheld = needed;
-        for (gang, left) in &mut withheld {
-            *left -= created.get(gang).copied().unwrap_or_default();
+        let (mut withheld, mut starved) = (BTreeMap::<usize, usize>::new(), BTreeSet::new());
+        for (part, count) in needed {
+            let missing = count - created.get(&part).copied().unwrap_or_default();
+            let (gang, _, spare) = part;
+            *withheld.entry(gang).or_default() += missing;
+            if missing > spare {
+                starved.insert(gang);
+            }
         }
         let (kind, namespace) = (object.kind.clone(), object.namespace().to_owned());
         if let Some(name) = super::meta(&object.value, "name") {
@@ -81,7 +94,13 @@ impl Gangs {
             self.made.insert((namespace.clone(), kind, name.to_owned()), names);
         }
         let object = || object.value.clone();
-        self.all.extend(gangs.map(|gangs| OfObject { object: object(), namespace, withheld, ..gangs }));
+        self.all.extend(gangs.map(|gangs| OfObject {
+            object: object(),
+            namespace,
+            withheld,
+            starved,
+            ..gangs
+        }));
     }
 
     /// Puts the pods of each gang into a PodGroup.
@@ -116,7 +135,9 @@ impl Gangs {
                 }
                 let withheld = of.withheld.get(&number).copied().unwrap_or_default();
                 let all = i64::try_from(places.len() + withheld).unwrap_or(i64::MAX);
-                let least = u32::try_from(all.saturating_sub(gang.optional).max(1)).unwrap_or(u32::MAX);
+                // None of the others starts, however many there are.
+                let optional = if of.starved.contains(&number) { 0 } else { gang.optional };
+                let least = u32::try_from(all.saturating_sub(optional).max(1)).unwrap_or(u32::MAX);
                 if all < 2 || least < 2 {
                     continue;
                 }

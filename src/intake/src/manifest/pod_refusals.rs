@@ -1,6 +1,7 @@
 //! What an API server refuses of the specs of new pods (`ValidatePodSpec` in Kubernetes). What has a wrong type is told where the
 //! pod is read.
 
+mod fields;
 mod mounts;
 
 use poolwright_api::{FieldProblem, key_segment, meant};
@@ -151,6 +152,8 @@ fn containers(path: &str, spec: &Value, claims: &[&str], into: &mut Problems) {
             for (field, known) in OF_CONTAINER {
                 one_of(&format!("{path}.{field}"), &container[field], known, into);
             }
+            fields::ports(&format!("{path}.ports"), items(&container["ports"]), into);
+            fields::env(&format!("{path}.env"), items(&container["env"]), into);
             volumes.check(&path, container, into);
         }
     }
@@ -286,7 +289,7 @@ fn is_number(values: &[Value]) -> bool {
 fn tolerates(path: &str, toleration: &Value, into: &mut Problems) {
     labels::key(&format!("{path}.key"), &toleration["key"], into);
     let operator = toleration["operator"].as_str().unwrap_or_default();
-    // Clusters with a feature gate compare numbers, which is not modelled.
+    // Clusters with a feature gate compare numbers, which is not modelled: such a pod is not planned, and its message says why.
     if !["Gt", "Lt"].contains(&operator) {
         one_of(&format!("{path}.operator"), &toleration["operator"], &["Equal", "Exists"], into);
     }
@@ -300,6 +303,9 @@ fn tolerates(path: &str, toleration: &Value, into: &mut Problems) {
     };
     if operator == "Exists" && !is_missing(&toleration["value"]) {
         refuse("value", "`Exists` takes no value", "remove it, or write `operator: Equal`");
+    }
+    if ["Gt", "Lt"].contains(&operator) && !is_number(std::slice::from_ref(&toleration["value"])) {
+        refuse("value", &format!("`{operator}` takes one whole number"), "write one, in quotes");
     }
     if is_missing(&toleration["key"]) && operator != "Exists" {
         refuse("key", "only `Exists` needs no key", "add the key, or write `operator: Exists`");

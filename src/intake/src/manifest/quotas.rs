@@ -1,6 +1,6 @@
 //! ResourceQuotas of a manifest: the new objects that an API server would not create, and the pods that are missing then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_core::{PodVolume, VolumeClaim};
@@ -8,9 +8,10 @@ use serde::Deserialize;
 
 use super::objects::{Object, group, meta};
 use super::read::Shared;
+use super::there::There;
 use super::{Manifest, RefusedPods};
 use crate::admission::{Admission, OverQuota, Quotas, Usage};
-use crate::owned::{Maker, Owned};
+use crate::owned::{Maker, Owned, Turn};
 use crate::template::{Expansion, Made};
 use crate::volumes;
 
@@ -131,7 +132,8 @@ impl Object {
 
     /// Removes the pods that the quotas of their namespace do not allow, and counts the others with all that comes with them. A
     /// pod of a StatefulSet is created after its PersistentVolumeClaims, and a pod with ephemeral volumes before: it then waits
-    /// for them. The object has `had` pods already. Returns why pods were removed, and notes.
+    /// for them. Without the first pod of a gang, such as the leader of a group, its controller does not try the others. The object
+    /// has `had` pods already. Returns why pods were removed, and notes.
     pub(super) fn hold_back(
         &self,
         expansion: &mut Expansion,
@@ -167,14 +169,16 @@ impl Object {
         let mut without: BTreeMap<String, OverQuota> = BTreeMap::new();
         let mut why = None;
         // Its status tells of pods that are not in the files. A quota with a status counts them already.
-        let mut there = self.existing_pods().saturating_sub(had);
-        if quotas.count_stored_of(namespace) {
-            there = 0;
-        }
+        let counts_stored = quotas.count_stored_of(namespace);
+        let mut there = if counts_stored { There::First(0) } else { There::of(self).without(had) };
+        let mut without_first: BTreeSet<usize> = BTreeSet::new();
         pods.retain(|made| {
-            if there > 0 {
-                there -= 1;
+            if there.has(made) {
                 return true;
+            }
+            let gang = made.origin.gang;
+            if gang.is_some_and(|gang| without_first.contains(&gang)) {
+                return false;
             }
             let maker = &made.origin.maker;
             let of_maker = if makes_makers {
@@ -190,6 +194,9 @@ impl Object {
                 .and_then(|()| quotas.admit(&made.usage));
             if let Err(over) = admitted {
                 why.get_or_insert(over);
+                if made.origin.turn == Turn::First {
+                    without_first.extend(gang);
+                }
                 return false;
             }
             for (name, claim) in own_claims(made, &usages, true) {
@@ -213,12 +220,6 @@ impl Object {
             ));
         }
         (why, notes)
-    }
-
-    /// Returns the number of pods that a stored object has, by its status.
-    fn existing_pods(&self) -> usize {
-        let count = |field: &str| self.value["status"][field].as_u64().unwrap_or(0);
-        if self.is_new() { 0 } else { usize::try_from(count("replicas").max(count("active"))).unwrap_or(0) }
     }
 
     /// Says that the quotas do not allow `held` of the `all` pods that the object lacks.

@@ -493,8 +493,11 @@ impl Object {
         let mut had = None;
         if self.kind != "Pod" {
             // The output of a cluster contains both workloads and their pods.
+            let makes_some = !expansion.pods.is_empty();
             had = shared.owned.take(&self.value, &mut expansion.pods);
             match (had, expansion.pods.len()) {
+                // A note says why it makes none, or it asks for none.
+                _ if !makes_some => {}
                 (None, 1..) if self.is_paused_before_first() => {
                     note("it is paused and has no ReplicaSet, so it makes no pods");
                     expansion.pods.clear();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{PodSet, Problems, Sets, at, below, has_condition, number, suspended_or_ended, unknown_fields};
 use crate::error::{Keep, object_name};
-use crate::owned::Maker;
+use crate::owned::{Maker, Turn};
 use crate::template::{count, missing, one};
 
 /// The training jobs of Kubeflow, with the fields of their templates.
@@ -61,10 +61,13 @@ pub(super) fn training_job(object: &Value, name: &str) -> Result<Sets, Problems>
         // The launcher of an MPIJob is a Job, and the operator makes the other pods itself.
         let is_launcher = kind == "MPIJob" && role == "Launcher";
         let maker = if is_launcher { Maker::Other("Job", pods.name.clone()) } else { Maker::Itself };
-        let comes_last = is_launcher && spec["launcherCreationPolicy"] == "WaitForWorkersReady";
-        sets.all.push(PodSet { maker, fixed: !is_launcher, comes_last, ..pods });
+        let is_last = is_launcher && spec["launcherCreationPolicy"] == "WaitForWorkersReady";
+        let turn = if is_last { Turn::Last } else { Turn::Any };
+        // Whatever the policies say, workers do nothing without the master, the launcher or the parameter servers.
+        let spare = if ["worker", "evaluator"].contains(&lower.as_str()) { usize::MAX } else { 0 };
+        sets.all.push(PodSet { maker, fixed: !is_launcher, turn, spare, ..pods });
         total += wanted;
-        workers += if role == "Worker" { wanted } else { 0 };
+        workers += if lower == "worker" { wanted } else { 0 };
     }
     if !problems.is_empty() {
         return Err(problems);
@@ -137,7 +140,7 @@ pub(super) fn leader_worker_set(object: &Value, name: &str) -> Result<Sets, Prob
             PodSet { maker, fixed: true, gang, extra, claims, ..pods.labelled(labels) }
         };
         let one = PodSet::new(name.to_owned(), 1, leader_path.clone(), leader);
-        sets.all.push(made(PodSet { first: group, ..one }, name.to_owned()));
+        sets.all.push(made(PodSet { first: group, turn: Turn::First, ..one }, name.to_owned()));
         if size > 1 {
             let workers = PodSet::new(of_group.clone(), size - 1, worker_path.clone(), worker);
             all_workers.push(made(PodSet { first: 1, ..workers }, of_group));
@@ -260,7 +263,7 @@ pub(super) fn ray_job(object: &Value, name: &str) -> Result<Sets, Problems> {
         // for it alone would stay empty, so it belongs to the gang of the cluster. The cluster does not wait for it.
         let gang = (!sets.gangs.is_empty()).then_some(0);
         let maker = Maker::Other("Job", name.to_owned());
-        sets.all.push(PodSet { maker, gang, comes_last: true, ..submitter });
+        sets.all.push(PodSet { maker, gang, turn: Turn::Last, ..submitter });
     } else if has_selector(spec) {
         return Ok(Sets::none("it runs on a RayCluster that is there already, and makes no pods of its own"));
     }
@@ -307,7 +310,9 @@ fn ray(object: &Value, path: &str, name: &str, maker: Maker) -> Result<Sets, Pro
         sets.all.push(PodSet { maker: maker.clone(), ..set });
     };
     let template = format!("{path}.headGroupSpec.template");
-    add(PodSet::new(format!("{name}-head"), 1, template, &head), "headgroup", "head");
+    let head = PodSet::new(format!("{name}-head"), 1, template, &head);
+    // The operator makes no worker while it cannot make the head.
+    add(PodSet { turn: Turn::First, spare: 0, ..head }, "headgroup", "head");
     let mut optional = 0;
     let groups = spec["workerGroupSpecs"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, group) in groups.iter().enumerate() {
@@ -327,7 +332,8 @@ fn ray(object: &Value, path: &str, name: &str, maker: Maker) -> Result<Sets, Pro
         let wanted = number(object, &format!("{path}.replicas"), least)?.clamp(least, most);
         let hosts = number(object, &format!("{path}.numOfHosts"), 1)?.max(1);
         count(&format!("{path}.replicas"), wanted, hosts)?;
-        optional += if scales { (wanted - least) * hosts } else { 0 };
+        let may_lack = if scales { (wanted - least) * hosts } else { 0 };
+        optional += may_lack;
         let of = group["groupName"].as_str().unwrap_or("worker");
         let set = PodSet::new(
             format!("{name}-{of}-worker"),
@@ -335,7 +341,7 @@ fn ray(object: &Value, path: &str, name: &str, maker: Maker) -> Result<Sets, Pro
             format!("{path}.template"),
             &group["template"],
         );
-        add(set, of, "worker");
+        add(PodSet { spare: usize::try_from(may_lack).unwrap_or(0), ..set }, of, "worker");
     }
     let mut sets = sets.together(named(object, name), optional);
     if scales {
@@ -362,7 +368,8 @@ pub(super) fn volcano_job(object: &Value, name: &str) -> Result<Sets, Problems> 
         let path = format!("spec.tasks[{index}]");
         let wanted = number(object, &format!("{path}.replicas"), 1)?;
         total += wanted;
-        least += number(object, &format!("{path}.minAvailable"), wanted)?;
+        let of_task = number(object, &format!("{path}.minAvailable"), wanted)?;
+        least += of_task;
         let own = task["name"].as_str().map_or_else(|| format!("default{index}"), str::to_owned);
         let mut template = task["template"].clone();
         if template["spec"].is_object() && template["spec"]["schedulerName"].is_null() {
@@ -370,9 +377,17 @@ pub(super) fn volcano_job(object: &Value, name: &str) -> Result<Sets, Problems> 
         }
         let set = PodSet::new(format!("{name}-{own}"), wanted, format!("{path}.template"), &template)
             .labelled([("volcano.sh/job-name", name), ("volcano.sh/task-spec", &own)]);
-        sets.all.push(PodSet { fixed: true, ..set });
+        let spare = usize::try_from(wanted - of_task).unwrap_or(0);
+        sets.all.push(PodSet { fixed: true, spare, ..set });
     }
-    let least = number(object, "spec.minAvailable", least)?;
+    let of_tasks = least;
+    let least = number(object, "spec.minAvailable", of_tasks)?;
+    if least < of_tasks {
+        // Volcano then counts all pods alike (`JobInfo.CheckTaskValid`).
+        for set in &mut sets.all {
+            set.spare = usize::MAX;
+        }
+    }
     Ok(sets.together(named(object, name), total - least))
 }
 

@@ -119,7 +119,7 @@ fn a_workload_without_pods_is_noted_and_other_kinds_are_ignored() {
             "CronJob default/nightly: it makes jobs by the clock and has no pods now; to plan one run, give its Job \
              (`kubectl create job nightly --from=cronjob/nightly --dry-run=client -o yaml`)",
             "Widget default/thing: example.com/v1 Widget is not read; pods it may make are not planned",
-            "Job default/later: it is suspended and has no pods now",
+            "Job default/later: it is suspended and makes no pods now",
         ]
     );
 }

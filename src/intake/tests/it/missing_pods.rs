@@ -254,3 +254,21 @@ fn pods_that_have_ended_or_are_being_deleted_are_told_beside_those_that_count() 
     let told = "pods in the manifest: 0, without 2 that have ended or are being deleted; pods that it lacks, planned too: 1";
     assert!(manifest.notes.iter().any(|note| note.ends_with(told)), "{:?}", manifest.notes);
 }
+
+#[test]
+fn a_controller_that_makes_no_pods_says_only_why_even_if_some_are_in_the_manifest() {
+    let pod =
+        |name: &str, kind: &str, owner: &str| child(name, [kind, owner, &format!("u-{owner}")], "Succeeded");
+    let job = |rest: &str| stored("Job", "train", None, &format!("spec: {{SUSPENDED TEMPLATE}}\n{rest}"));
+    let ended = "status: {succeeded: 1, conditions: [{type: Complete, status: 'True'}]}";
+    for (job, told) in [
+        (job(ended).replace("SUSPENDED ", ""), "it has ended and makes no more pods"),
+        (job("").replace("SUSPENDED", "suspend: true,"), "it is suspended and makes no pods now"),
+    ] {
+        let manifest = read(&format!("{job}{}", pod("train-a", "Job", "train")));
+        assert_eq!(manifest.notes, [format!("Job default/train: {told}")]);
+    }
+    let set = stored("ReplicaSet", "web-5d", None, "spec: {replicas: 0, selector: {}, TEMPLATE}");
+    let manifest = read(&format!("{set}{}", pod("web-5d-a", "ReplicaSet", "web-5d")));
+    assert_eq!(manifest.notes, [""; 0], "it asks for none");
+}

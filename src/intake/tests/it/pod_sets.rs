@@ -84,7 +84,7 @@ fn a_training_job_starts_with_as_many_pods_as_its_policies_say() {
     assert_eq!(gangs(&read(&least))[0].1, 4);
     let mut suspended = pytorch(7);
     suspended["spec"]["runPolicy"] = json!({"suspend": true});
-    assert_eq!(read(&suspended).notes, ["PyTorchJob default/train: it is suspended and has no pods now"]);
+    assert_eq!(read(&suspended).notes, ["PyTorchJob default/train: it is suspended and makes no pods now"]);
 }
 
 #[test]

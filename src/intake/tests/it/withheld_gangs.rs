@@ -3,11 +3,15 @@
 use poolwright_intake::Manifest;
 use serde_json::{Value, json};
 
-use crate::json_kit::{ending, gangs, names, object, read};
+use crate::json_kit::{ending, gangs, names, object, read, stored};
 
-/// A template of a pod with one GPU.
+/// A template of a pod with so many GPUs.
+fn gpus(count: u32) -> Value {
+    json!({"spec": {"containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": count}}}]}})
+}
+
 fn gpu() -> Value {
-    json!({"spec": {"containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}})
+    gpus(1)
 }
 
 /// Reads an object in a namespace with this quota.
@@ -125,4 +129,124 @@ fn a_pod_group_starts_with_its_least_number_if_a_quota_withholds_the_rest() {
     let manifest = read(&[quota, group, pod("a"), pod("b"), pod("c")]);
     assert_eq!(names(&manifest), ["a", "b"]);
     assert_eq!(gangs(&manifest), [("PodGroup default/train".to_owned(), 2, 2)]);
+}
+
+/// Reads a job in a namespace with a quota of four GPUs. Its first role asks for eight.
+fn without_its_head(version: &str, kind: &str, mut spec: Value, more: Value) -> Manifest {
+    spec.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
+    limited(json!({"requests.nvidia.com/gpu": "4"}), object(version, kind, "train", spec))
+}
+
+#[test]
+fn no_pods_of_a_training_job_start_without_the_master_or_launcher_that_a_quota_refuses() {
+    let elastic = || json!({"elasticPolicy": {"minReplicas": 1}});
+    let least = || json!({"runPolicy": {"schedulingPolicy": {"minAvailable": 2}}});
+    let roles =
+        |head: &str| json!({head: {"template": gpus(8)}, "Worker": {"replicas": 3, "template": gpu()}});
+    for (version, kind, field, head, policy) in [
+        ("kubeflow.org/v1", "PyTorchJob", "pytorchReplicaSpecs", "Master", elastic()),
+        ("kubeflow.org/v1", "PyTorchJob", "pytorchReplicaSpecs", "Master", least()),
+        ("kubeflow.org/v1", "TFJob", "tfReplicaSpecs", "Chief", least()),
+        ("kubeflow.org/v2beta1", "MPIJob", "mpiReplicaSpecs", "Launcher", least()),
+    ] {
+        let spec = json!({field: roles(head)});
+        let manifest = without_its_head(version, kind, spec.clone(), policy.clone());
+        assert_eq!(names(&manifest), ["train-worker-0", "train-worker-1", "train-worker-2"]);
+        let gang = |least: u32, there: usize| [(format!("{kind} default/train"), least, there)];
+        assert_eq!(gangs(&manifest), gang(4, 3), "{kind}: two pods are enough, but not without the first");
+        let mut whole = spec;
+        whole.as_object_mut().expect("a map").extend(policy.as_object().expect("a map").clone());
+        let whole = limited(json!({"requests.nvidia.com/gpu": "11"}), object(version, kind, "train", whole));
+        assert_eq!(gangs(&whole), gang(2, 4), "{kind}");
+    }
+}
+
+#[test]
+fn a_ray_cluster_that_scales_makes_no_worker_while_a_quota_refuses_its_head() {
+    let workers = json!([{"groupName": "w", "replicas": 2, "template": gpu()}]);
+    let spec = json!({"headGroupSpec": {"template": gpus(8)}, "workerGroupSpecs": workers});
+    let scales = json!({"enableInTreeAutoscaling": true});
+    let manifest = without_its_head("ray.io/v1", "RayCluster", spec, scales);
+    assert_eq!((names(&manifest), gangs(&manifest)), (Vec::new(), Vec::new()));
+    assert_eq!(manifest.refused[0].pods, 3);
+    let start = "RayCluster default/train: 3 of its 3 pods cannot be created and are not planned, because ResourceQuota `team` allows no \
+                 more requests.nvidia.com/gpu: ";
+    assert!(manifest.notes.iter().any(|note| note.starts_with(start)), "{:?}", manifest.notes);
+}
+
+#[test]
+fn a_ray_cluster_that_scales_waits_for_the_least_of_each_group() {
+    let group = |name: &str, gpus_each: u32| json!({"groupName": name, "replicas": 3, "minReplicas": 1, "template": gpus(gpus_each)});
+    let spec = json!({"enableInTreeAutoscaling": true, "headGroupSpec": {"template": ending()},
+        "workerGroupSpecs": [group("large", 8), group("small", 1)]});
+    let of = |quota: &str| {
+        let cluster = object("ray.io/v1", "RayCluster", "ray", spec.clone());
+        gangs(&limited(json!({"requests.nvidia.com/gpu": quota}), cluster))
+    };
+    let gang = |least: u32, there: usize| [("RayCluster default/ray".to_owned(), least, there)];
+    assert_eq!(of("27"), gang(3, 7));
+    assert_eq!(of("11"), gang(3, 5), "one large worker is enough");
+    assert_eq!(of("3"), gang(7, 4), "three small ones do not stand in for a large one");
+}
+
+#[test]
+fn a_job_of_volcano_waits_for_the_least_of_each_task_unless_the_job_itself_needs_fewer() {
+    let tasks = json!([{"name": "head", "replicas": 1, "template": gpus(8)},
+        {"name": "worker", "replicas": 4, "minAvailable": 2, "template": gpu()}]);
+    let of = |more: Value| {
+        gangs(&without_its_head("batch.volcano.sh/v1alpha1", "Job", json!({"tasks": tasks}), more))
+    };
+    let gang = |least: u32| [("Job default/train".to_owned(), least, 4)];
+    assert_eq!(of(json!({})), gang(5));
+    assert_eq!(of(json!({"minAvailable": 2})), gang(2));
+}
+
+#[test]
+fn a_group_whose_leader_a_quota_refuses_has_no_workers_that_count() {
+    let mut set = groups(2, 3);
+    set["spec"]["leaderWorkerTemplate"]["leaderTemplate"] = gpus(8);
+    let quota = object("v1", "ResourceQuota", "team", json!({"hard": {"requests.nvidia.com/gpu": "11"}}));
+    let manifest = read(&[quota, set, object("v1", "Pod", "other", gpu()["spec"].clone())]);
+    assert_eq!(names(&manifest), ["llm-0", "llm-0-1", "llm-0-2", "other"], "the other pod gets the last GPU");
+    assert_eq!(gangs(&manifest), [group(0, 3, 3)]);
+    assert_eq!(manifest.refused[0].pods, 3);
+}
+
+/// A quota that is used up, as an API server prints it.
+fn full(hard: Value) -> Value {
+    let mut quota = stored(object("v1", "ResourceQuota", "team", json!({"hard": hard})), None);
+    quota["status"] = json!({"hard": hard, "used": hard});
+    quota
+}
+
+#[test]
+fn a_quota_counts_all_pods_of_the_groups_that_a_leader_worker_set_has() {
+    let there = |replicas: u32| {
+        let mut set = stored(groups(replicas, 3), None);
+        set["status"] = json!({"replicas": 2});
+        set
+    };
+    for hard in [json!({"pods": "6"}), json!({"requests.nvidia.com/gpu": "6"})] {
+        let manifest = read(&[full(hard.clone()), there(2)]);
+        assert_eq!(gangs(&manifest), [group(0, 3, 3), group(1, 3, 3)], "they are there, and counted");
+        assert_eq!(manifest.refused, []);
+        let manifest = read(&[full(hard.clone()), there(3)]);
+        assert_eq!(gangs(&manifest), [group(0, 3, 3), group(1, 3, 3)], "{:?}", manifest.notes);
+        assert_eq!(manifest.refused[0].pods, 3, "the third group");
+        // What counts instead of the stored object keeps its groups.
+        let manifest = read(&[full(hard), there(2), groups(3, 3)]);
+        assert_eq!((names(&manifest).len(), manifest.refused[0].pods), (6, 3));
+    }
+}
+
+#[test]
+fn a_quota_counts_all_pods_of_the_jobs_that_a_job_set_has() {
+    let job = json!({"parallelism": 2, "completions": 2, "template": ending()});
+    let jobs = json!([{"name": "w", "replicas": 3, "template": {"spec": job}}]);
+    let set = object("jobset.x-k8s.io/v1alpha2", "JobSet", "train", json!({"replicatedJobs": jobs}));
+    let mut there = stored(set, None);
+    there["status"] = json!({"replicatedJobsStatus": [{"name": "w", "active": 2}]});
+    let manifest = read(&[full(json!({"pods": "4"})), there]);
+    assert_eq!(names(&manifest), ["train-w-0-0", "train-w-0-1", "train-w-1-0", "train-w-1-1"]);
+    assert_eq!(gangs(&manifest), [("JobSet default/train".to_owned(), 6, 4)], "the third Job has no pods");
 }

@@ -6,7 +6,7 @@ use poolwright_catalog::{Usd, UsdPerHour};
 use poolwright_core::plan::{Baseline, CostRule};
 use poolwright_solver::Proof;
 
-use super::document::Document;
+use super::document::{Document, RuleCost};
 
 /// What the lower bound proves.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,8 +67,13 @@ pub enum WhyCheaper {
     Interruptions(UsdPerHour),
     /// It breaks these rules, which the plan keeps: those that cost something, the dearest first.
     Breaks(Vec<CostRule>),
-    /// A limit made the plan choose in steps.
-    Steps,
+    /// A limit made the plan choose in steps, in an order that some rules set.
+    Steps {
+        /// Whether the plan serves more pods in the first steps.
+        serves_more: bool,
+        /// These rules with their prices, unless they cost nothing; the dearest first.
+        by: Vec<(CostRule, Option<UsdPerHour>)>,
+    },
     /// The search ended before the best plan.
     Search,
     /// Without this rule the plan would cost less too.
@@ -157,7 +162,7 @@ impl Document {
         if !that_cost.is_empty() {
             WhyCheaper::Breaks(that_cost)
         } else if self.in_steps {
-            WhyCheaper::Steps
+            WhyCheaper::Steps { serves_more: other.serves_later, by: self.orders() }
         } else if matches!(self.verdict(), Verdict::Within(_)) {
             WhyCheaper::Search
         } else if !broken.is_empty() {
@@ -170,6 +175,17 @@ impl Document {
         } else {
             WhyCheaper::Unknown
         }
+    }
+
+    /// Returns the rules that set the order of the plan's steps, with their prices, unless they cost nothing; the dearest first.
+    fn orders(&self) -> Vec<(CostRule, Option<UsdPerHour>)> {
+        let orders = |of: &&RuleCost| {
+            matches!(of.rule, CostRule::Weights | CostRule::Preferences)
+                && (of.at_least || of.usd_per_hour != Some(UsdPerHour::ZERO))
+        };
+        let mut all: Vec<_> = self.rules.iter().filter(orders).map(|of| (of.rule, of.usd_per_hour)).collect();
+        all.sort_by_key(|(_, price)| Reverse(*price));
+        all
     }
 
     /// Returns the rules of the plan that another way to buy breaks, with their prices. A rule that no node of the plan concerns

@@ -170,6 +170,9 @@ pub struct PodCounts {
     pub placed: usize,
     /// Pods that the plan leaves out.
     pub unplaced: usize,
+    /// Pods on new nodes that their controllers are about to create. They do not wait yet, so `total` lacks them. Absent if zero.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub expected: usize,
 }
 
 /// Numbers of units of buffers: room for pods of one size that pools keep free.

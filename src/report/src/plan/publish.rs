@@ -180,6 +180,7 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
             total: counts.total,
             placed: counts.on_existing + counts.on_new,
             unplaced: counts.unplaced,
+            expected: counts.expected,
         },
         units: UnitCounts {
             total: counts.units,

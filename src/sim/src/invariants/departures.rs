@@ -18,11 +18,15 @@ pub(super) const RULE: &str = "no pod is evicted if it is protected, or if its n
 
 /// The largest clock error of a controller, plus the time of a request.
 const SLACK: SignedDuration = SignedDuration::from_mins(11);
+/// The time within which an eviction that makes room follows the nomination of a waiting pod.
+const NOMINATED: SignedDuration = SignedDuration::from_mins(1);
 
 /// Checks each eviction and deletion of a pod before it is carried out.
 #[derive(Clone, Debug, Default)]
 pub struct Departures {
     found: Arc<Mutex<Option<Violation>>>,
+    /// When a controller last nominated a pod. It writes no other status of pods.
+    nominated: Arc<Mutex<Option<Timestamp>>>,
 }
 
 impl Departures {
@@ -33,13 +37,17 @@ impl Departures {
 
     /// Makes a witness that reads the objects of this server.
     pub fn witness(&self, server: ApiServer, time: Time) -> Witness {
-        let found = self.found.clone();
+        let (found, nominated) = (self.found.clone(), self.nominated.clone());
         Arc::new(move |_: &Process, method: &Method, path: &str| {
             let get = |path: &str| {
                 let (code, object) = server.ask(&Method::GET, path, "", &Value::Null);
                 (code == 200).then_some(object)
             };
-            if let Some(seen) = wrong(&get, method, path, time.now()) {
+            let mut nominated = nominated.lock().unwrap_or_else(PoisonError::into_inner);
+            if method == Method::PATCH && path.contains("/pods/") && path.ends_with("/status") {
+                *nominated = Some(time.now());
+            }
+            if let Some(seen) = wrong(&get, method, path, time.now(), *nominated) {
                 let violation = Violation { rule: RULE, seen, at: time.elapsed() };
                 found.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(violation);
             }
@@ -47,8 +55,14 @@ impl Departures {
     }
 }
 
-/// Returns the violation of a request. A node has the name of its claim.
-fn wrong(get: &dyn Fn(&str) -> Option<Value>, method: &Method, path: &str, now: Timestamp) -> Option<String> {
+/// Returns the violation of a request, if a pod was last nominated at this time. A node has the name of its claim.
+fn wrong(
+    get: &dyn Fn(&str) -> Option<Value>,
+    method: &Method,
+    path: &str,
+    now: Timestamp,
+    nominated: Option<Timestamp>,
+) -> Option<String> {
     let asked = path.strip_suffix("/eviction").filter(|_| method == Method::POST);
     let told = Some(path).filter(|path| method == Method::DELETE && path.contains("/pods/"));
     let pod = get(asked.or(told)?)?;
@@ -58,7 +72,7 @@ fn wrong(get: &dyn Fn(&str) -> Option<Value>, method: &Method, path: &str, now: 
     };
     let claim = get(&format!("/apis/poolwright.dev/v1alpha1/nodeclaims/{node}"))?;
     let Some(deleted) = time(&claim["metadata"]["deletionTimestamp"]) else {
-        let why = stays(get, asked.is_some(), &pod, &claim, now)?;
+        let why = stays(get, asked.is_some(), &pod, &claim, now, nominated)?;
         return Some(format!("{name} is evicted, its node {node} stays, and {why}"));
     };
     let protection = &pod["metadata"]["annotations"][DO_NOT_DISRUPT_ANNOTATION];
@@ -86,6 +100,7 @@ fn stays(
     pod: &Value,
     claim: &Value,
     now: Timestamp,
+    nominated: Option<Timestamp>,
 ) -> Option<&'static str> {
     let metadata = &pod["metadata"];
     let pool = claim["metadata"]["labels"][NODEPOOL_LABEL].as_str().unwrap_or_default();
@@ -109,6 +124,9 @@ fn stays(
         Some("its pool moves no pods")
     } else if !all["items"].as_array().into_iter().flatten().any(waits) {
         Some("no pod waits")
+    } else if nominated.is_none_or(|at| now.duration_since(at) > NOMINATED) {
+        // The scheduler would give its room to its own successor.
+        Some("no pod was nominated in the last minute")
     } else {
         None
     }
@@ -156,7 +174,7 @@ mod tests {
             "/apis/poolwright.dev/v1alpha1/nodeclaims/n" => Some(claim.clone()),
             _ => None,
         };
-        wrong(&get, method, path, start + SignedDuration::from_mins(minutes))
+        wrong(&get, method, path, start + SignedDuration::from_mins(minutes), None)
     }
 
     #[test]
@@ -169,9 +187,9 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_of_a_node_that_stays_is_asked_to_go_only_if_its_pool_moves_pods_and_a_pod_waits() {
+    fn a_pod_of_a_node_that_stays_is_asked_to_go_only_if_its_pool_moves_pods_and_a_nominated_pod_waits() {
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-        let seen = |policy: Value, protection: &str, node: Value| {
+        let seen_after = |nominated: Option<i64>, policy: Value, protection: &str, node: Value| {
             let controller = json!([{"kind": "ReplicaSet", "name": "r"}]);
             let annotations = json!({DO_NOT_DISRUPT_ANNOTATION: protection});
             let pod = json!({"metadata": {"name": "p", "annotations": annotations, "ownerReferences": controller},
@@ -187,13 +205,20 @@ mod tests {
                 "/api/v1/pods" => Some(json!({"items": [pod, {"spec": {"nodeName": node}}]})),
                 _ => None,
             };
-            wrong(&get, &Method::POST, &format!("{POD}/eviction"), now)
+            let nominated = nominated.map(|seconds| now - SignedDuration::from_secs(seconds));
+            wrong(&get, &Method::POST, &format!("{POD}/eviction"), now, nominated)
         };
+        let seen =
+            |policy: Value, protection: &str, node: Value| seen_after(Some(60), policy, protection, node);
         // A pool without a policy has the default.
         for moves in [json!("WhenEmptyOrUnderutilized"), Value::Null] {
             assert_eq!(seen(moves.clone(), "false", Value::Null), None);
             assert!(seen(moves.clone(), "true", Value::Null).unwrap().ends_with("it is protected"));
             assert!(seen(moves, "false", json!("m")).unwrap().ends_with("no pod waits"));
+        }
+        for nominated in [None, Some(61)] {
+            let why = seen_after(nominated, Value::Null, "false", Value::Null).unwrap();
+            assert!(why.ends_with("no pod was nominated in the last minute"), "{why}");
         }
         let no_moves = json!("WhenEmpty");
         assert!(seen(no_moves, "false", Value::Null).unwrap().ends_with("its pool moves no pods"));

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use poolwright_catalog::{MigGeometry, MigProfile};
 
 use super::gpu_fault::GpuFault;
-use super::view::{NodeView, nodes};
+use super::view::nodes;
 use super::violation::Violation;
-use crate::problem::{GPU_UNITS, GpuMode, GpuRequest, GpuState, Problem};
+use crate::problem::{GPU_UNITS, GpuMode, GpuRequest, GpuState, Gpus, Problem};
 use crate::solution::{GpuLayout, MigInstance, Placement, Solution};
 
 pub(super) fn check(problem: &Problem, solution: &Solution, violations: &mut Vec<Violation>) {
@@ -19,38 +19,61 @@ pub(super) fn check(problem: &Problem, solution: &Solution, violations: &mut Vec
             let gpus = &problem.existing[node.index as usize].gpus;
             (gpus, gpus.len())
         } else if let Some(gpus) = &problem.candidates[node.index as usize].gpus {
-            let memory_mib = gpus.memory_mib;
-            bought = [match gpus.mode {
-                GpuMode::Shared => GpuState::Shared { units_used: 0, memory_used_mib: 0, memory_mib },
-                GpuMode::Mig { geometry, mixed } => GpuState::Mig { geometry, mixed, in_use: Vec::new() },
-            }];
+            bought = [new_gpu(gpus)];
             (&bought, gpus.count as usize)
         } else {
             (&[], 0)
         };
-        let mut faults = Vec::new();
-        if node.layout.len() == there {
-            for (gpu, layout) in node.layout.iter().enumerate() {
-                // All GPUs of a new node are in one state.
-                one(problem, gpu, &states[gpu.min(states.len() - 1)], layout, &mut faults);
-            }
-            if there > 0 {
-                equal(problem, &node, &mut faults);
-            }
-        } else {
-            faults.push(GpuFault::WrongNumber { laid: node.layout.len(), there });
-        }
-        if there == 0 {
-            let classes = node.pods.iter().map(|(class, _)| &problem.classes[*class as usize]);
-            faults.extend(
-                classes
-                    .filter(|class| class.gpu.is_some())
-                    .map(|class| GpuFault::NoGpus { class: class.name.clone() }),
-            );
-        }
+        let faults = faults(problem, (states, there), node.pods, node.layout);
         violations
             .extend(faults.into_iter().map(|fault| Violation::Gpu { node: node.reference.clone(), fault }));
     }
+}
+
+/// Returns whether a layout holds exactly these pods on the GPUs of a new node.
+pub(super) fn holds(problem: &Problem, pods: &[Placement], gpus: &Gpus, layout: &[GpuLayout]) -> bool {
+    faults(problem, (&[new_gpu(gpus)], gpus.count as usize), pods, layout).is_empty()
+}
+
+/// Returns the state of each GPU of a new node.
+fn new_gpu(gpus: &Gpus) -> GpuState {
+    match gpus.mode {
+        GpuMode::Shared => {
+            GpuState::Shared { units_used: 0, memory_used_mib: 0, memory_mib: gpus.memory_mib }
+        }
+        GpuMode::Mig { geometry, mixed } => GpuState::Mig { geometry, mixed, in_use: Vec::new() },
+    }
+}
+
+/// Returns what is wrong with the layout of the pods of one node. `states` are those of its `there` GPUs, or the one that all of them
+/// have.
+fn faults(
+    problem: &Problem,
+    (states, there): (&[GpuState], usize),
+    pods: &[Placement],
+    layout: &[GpuLayout],
+) -> Vec<GpuFault> {
+    let mut faults = Vec::new();
+    if layout.len() == there {
+        for (gpu, layout) in layout.iter().enumerate() {
+            // All GPUs of a new node are in one state.
+            one(problem, gpu, &states[gpu.min(states.len() - 1)], layout, &mut faults);
+        }
+        if there > 0 {
+            equal(problem, pods, layout, &mut faults);
+        }
+    } else {
+        faults.push(GpuFault::WrongNumber { laid: layout.len(), there });
+    }
+    if there == 0 {
+        let classes = pods.iter().map(|(class, _)| &problem.classes[*class as usize]);
+        faults.extend(
+            classes
+                .filter(|class| class.gpu.is_some())
+                .map(|class| GpuFault::NoGpus { class: class.name.clone() }),
+        );
+    }
+    faults
 }
 
 /// Checks that the layout of one GPU is possible there.
@@ -164,9 +187,9 @@ fn cut(
 }
 
 /// Checks that the layouts hold exactly the requests of the node's pods.
-fn equal(problem: &Problem, node: &NodeView<'_>, faults: &mut Vec<GpuFault>) {
+fn equal(problem: &Problem, pods: &[Placement], layouts: &[GpuLayout], faults: &mut Vec<GpuFault>) {
     let mut laid: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-    for (class, count) in node.pods {
+    for (class, count) in pods {
         let each = match problem.classes[*class as usize].gpu {
             None => continue,
             Some(GpuRequest::Whole(gpus)) => gpus,
@@ -175,7 +198,7 @@ fn equal(problem: &Problem, node: &NodeView<'_>, faults: &mut Vec<GpuFault>) {
         };
         laid.entry(*class).or_default().1 = u64::from(each) * u64::from(*count);
     }
-    for layout in node.layout {
+    for layout in layouts {
         match layout {
             GpuLayout::Idle => {}
             GpuLayout::Whole(class) => {

@@ -1,6 +1,7 @@
 //! The independent checker. It runs before every launch, so it is linear in the plan. It shares only the types of the
-//! problem and the solution, and the catalogue's table of MIG placements, with the solver. Each rule has one file,
-//! which restates the rule from the documentation of [`crate::problem`].
+//! problem and the solution, and the catalogue's table of MIG placements, with the solver. The one exception is a search that gives
+//! up: it may take a layout from the solver, which a rule then checks. Each rule has one file, which restates the rule from the
+//! documentation of [`crate::problem`].
 
 mod admission;
 mod availability;

@@ -1,9 +1,12 @@
 //! Checks whether the pods of one node fit the GPUs of another kind of node. Of the rules only flexibility needs this,
 //! since a plan states its own layouts. The search tries the usual order first and gives up after a fixed number of
-//! steps. Giving up counts as no.
+//! steps. The solver's search, which plans rely on, is then asked for a layout. It is only believed if it passes the rule for the
+//! layouts of plans. No layout counts as no.
 
 use poolwright_catalog::{MigGeometry, MigProfile};
 
+use super::gpu;
+use crate::gpu::{Room, layout};
 use crate::problem::{GPU_UNITS, GpuMode, GpuRequest, Gpus, Problem};
 use crate::solution::Placement;
 
@@ -51,7 +54,8 @@ pub(crate) fn packs(problem: &Problem, pods: &[Placement], gpus: Option<&Gpus>) 
             shares.sort_unstable_by(|a, b| b.cmp(a));
             let mut search =
                 Shares { items: &shares, room: vec![(GPU_UNITS, gpus.memory_mib); left], steps: STEPS };
-            instances.is_empty() && search.place(0, 0)
+            instances.is_empty()
+                && (search.place(0, 0) || (search.steps == 0 && can_be_laid_out(problem, pods, gpus)))
         }
         GpuMode::Mig { geometry, mixed } => {
             instances.sort_unstable_by(|a, b| b.cmp(a));
@@ -61,9 +65,18 @@ pub(crate) fn packs(problem: &Problem, pods: &[Placement], gpus: Option<&Gpus>) 
             shares.is_empty()
                 && (mixed || whole == 0)
                 && total <= u64::from(geometry.memory_slices()) * left as u64
-                && search.place(0, 0)
+                && (search.place(0, 0) || (search.steps == 0 && can_be_laid_out(problem, pods, gpus)))
         }
     }
+}
+
+/// Returns whether the solver's search finds a layout, and the layout is right.
+fn can_be_laid_out(problem: &Problem, pods: &[Placement], gpus: &Gpus) -> bool {
+    let asks = |(class, count): &Placement| Some((*class, problem.classes[*class as usize].gpu?, *count));
+    let mut content: Vec<(u32, GpuRequest, u32)> = pods.iter().filter_map(asks).collect();
+    content.sort_unstable();
+    let found = layout(&Room::of_new(gpus), &content);
+    found.is_some_and(|found| gpu::holds(problem, pods, gpus, &found))
 }
 
 /// A depth-first search for shares on GPUs. Equal items follow the order of the GPUs.

@@ -110,7 +110,9 @@ impl Entry<'_> {
 
     fn reason(&mut self, problem: &Problem, class: u32, reason: UnplacedReason) {
         let (what, index, size) = match reason {
-            UnplacedReason::NothingFits | UnplacedReason::NoMoreAvailable => return,
+            UnplacedReason::NothingFits | UnplacedReason::NoMoreAvailable | UnplacedReason::NoLayout => {
+                return;
+            }
             UnplacedReason::LimitReached(limit) => ("limit", limit, problem.limits.len()),
             UnplacedReason::GangIncomplete(gang) => ("gang", gang, problem.gangs.len()),
             UnplacedReason::Unspreadable(spread) => ("spread", spread, problem.spreads.len()),

@@ -41,6 +41,9 @@ pub(super) fn reason(problem: &Problem, reason: UnplacedReason) -> String {
                 problem.node_shares[at as usize].name
             )
         }
+        UnplacedReason::NoLayout => {
+            "the search for the layout of the GPUs ended without a place for them on their node".to_owned()
+        }
     }
 }
 

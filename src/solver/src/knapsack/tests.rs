@@ -4,6 +4,23 @@ use super::*;
 use crate::NeverStop;
 use crate::meter::Meter;
 
+/// Searches patterns, which are worth at most `most`, with nothing that stops the search.
+fn searched(
+    classes: &[Class],
+    room: (&[u64], Option<&mut dyn Guard>),
+    all: (&[Item], Vec<Item>),
+    prices: &[u64],
+    most: u64,
+    effort: Effort,
+) -> Answer {
+    let mut signal = NeverStop;
+    let mut meter = Meter::new(&mut signal, 1);
+    let flag = std::sync::atomic::AtomicBool::new(false);
+    let mut pulse = Pulse::Owner(&mut meter, &flag);
+    let tools = (&mut Scratch::default(), &mut BTreeSet::new(), &mut pulse);
+    solve_with(classes, room, all, prices, (0, most), effort, tools)
+}
+
 /// Returns the worth of the best pattern, by trying all.
 fn brute(classes: &[Class], items: &[Item], room: &mut [u64], at: usize) -> u64 {
     let Some(item) = items.get(at) else { return 0 };
@@ -51,13 +68,7 @@ proptest! {
         let most: u64 = items.iter().map(|item| item.value * u64::from(item.most)).sum();
         let best = brute(&classes, &items, &mut capacity.to_vec(), 0);
         let effort = Effort { bits: 6, nodes };
-        let mut signal = crate::NeverStop;
-        let mut meter = Meter::new(&mut signal, 1);
-        let flag = std::sync::atomic::AtomicBool::new(false);
-        let mut pulse = Pulse::Owner(&mut meter, &flag);
-        let mut held = BTreeSet::new();
-        let tools = (&mut Scratch::default(), &mut held, &mut pulse);
-        let answer = solve(&classes, (&capacity, None), items, &prices, (0, most.max(1)), effort, tools);
+        let answer = searched(&classes, (&capacity, None), (&[], items), &prices, most.max(1), effort);
         prop_assert!(answer.upper >= best, "bound {} below {best}", answer.upper);
         if nodes > 3 {
             prop_assert_eq!(answer.upper, best);
@@ -96,16 +107,10 @@ impl Guard for Unsure {
 fn a_pattern_that_is_undecided_is_not_found_but_counts_in_the_upper_bound() {
     let classes = vec![Class { requests: vec![1], demand: 3, per_node: u32::MAX, ..Class::default() }; 2];
     let item = |class| Item { class, value: 10, most: 3, loss: -10 };
-    let mut signal = NeverStop;
-    let mut meter = Meter::new(&mut signal, 1);
-    let flag = std::sync::atomic::AtomicBool::new(false);
-    let mut pulse = Pulse::Owner(&mut meter, &flag);
-    let mut held = BTreeSet::new();
-    let tools = (&mut Scratch::default(), &mut held, &mut pulse);
     let mut guard = Unsure(vec![0; 2]);
     let room: (&[u64], Option<&mut dyn Guard>) = (&[6], Some(&mut guard));
     let effort = Effort { bits: 7, nodes: 1_000 };
-    let answer = solve(&classes, room, vec![item(0), item(1)], &[0], (0, 60), effort, tools);
+    let answer = searched(&classes, room, (&[], vec![item(0), item(1)]), &[0], 60, effort);
     assert_eq!(answer.found.last().map(|(value, _)| *value), Some(20));
     assert_eq!(answer.upper, 60);
 }
@@ -114,17 +119,11 @@ fn a_pattern_that_is_undecided_is_not_found_but_counts_in_the_upper_bound() {
 fn a_head_that_is_undecided_counts_in_the_upper_bound() {
     let classes = vec![Class { requests: vec![1], demand: 3, per_node: u32::MAX, ..Class::default() }];
     let head = Item { class: 0, value: 10, most: 1, loss: -10 };
-    let mut signal = NeverStop;
-    let mut meter = Meter::new(&mut signal, 1);
-    let flag = std::sync::atomic::AtomicBool::new(false);
-    let mut pulse = Pulse::Owner(&mut meter, &flag);
-    let mut held = BTreeSet::new();
-    let tools = (&mut Scratch::default(), &mut held, &mut pulse);
     // One is taken already.
     let mut guard = Unsure(vec![1]);
     let room: (&[u64], Option<&mut dyn Guard>) = (&[6], Some(&mut guard));
     let effort = Effort { bits: 7, nodes: 1_000 };
-    let answer = solve_with(&classes, room, (&[head], Vec::new()), &[0], (0, 10), effort, tools);
+    let answer = searched(&classes, room, (&[head], Vec::new()), &[0], 10, effort);
     assert!(answer.found.is_empty());
     assert_eq!(answer.upper, 10);
 }

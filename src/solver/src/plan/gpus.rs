@@ -54,7 +54,7 @@ impl<'a> LaidOut<'a> {
 
     /// Adds the pods that were left out.
     pub fn leave_out(self, unplaced: &mut Vec<Unplaced>) {
-        let reason = UnplacedReason::NothingFits;
+        let reason = UnplacedReason::NoLayout;
         for (class, count) in self.lost {
             match unplaced.iter_mut().find(|left| left.class == class && left.reason == reason) {
                 Some(left) => left.count += count as u32,
@@ -114,6 +114,6 @@ mod tests {
         );
         let mut unplaced = Vec::new();
         laid.leave_out(&mut unplaced);
-        assert_eq!(unplaced, [Unplaced { class: 0, count: 3, reason: UnplacedReason::NothingFits }]);
+        assert_eq!(unplaced, [Unplaced { class: 0, count: 3, reason: UnplacedReason::NoLayout }]);
     }
 }

@@ -10,7 +10,7 @@ use crate::model::{
     NodeSelectorTerm, ObjectKey, Operator, Pod, PodKey, PodVolume, Requirement, Snapshot, StorageClass,
     Volume, VolumeClaim,
 };
-use crate::rules::csi_labels::{UNATTACHED_DRIVERS, ZONAL_DRIVERS, repeats};
+use crate::rules::csi_labels::{ZONAL_DRIVERS, is_unattached, repeats};
 use crate::rules::fields::NODE_NAME_FIELD;
 use crate::rules::requirement::matches;
 
@@ -389,7 +389,7 @@ fn suits(volume: &Volume, claim: &VolumeClaim, class: &str) -> bool {
 /// Returns whether only one node at a time can use the volume of a claim.
 fn is_for_one_node(claim: &VolumeClaim, class: &StorageClass) -> bool {
     let driver = class.provisioner.as_deref().unwrap_or_default();
-    claim.is_for_one_node() && !UNATTACHED_DRIVERS.contains(&driver)
+    claim.is_for_one_node() && !is_unattached(driver)
 }
 
 /// Returns which places reach the volume that a claim gets with its first pod; `None` if all do, as far as is known.

@@ -74,7 +74,7 @@ impl<'s, 'a> UnplacedInputs<'s, 'a> {
     pub fn widened(&self) -> Wider<'s, 'a> {
         let UnplacedInputs { snapshot, supply, daemons, options, .. } = *self;
         let attachable = &self.volumes.attachable;
-        Wider { snapshot, supply, daemons, attachable, sharing: options.sharing }
+        Wider { snapshot, supply, daemons, attachable, options }
     }
 
     /// Says where the request for a resource comes from, if not from the containers: `` (init container `load` asks for 8 cpu)``.

@@ -31,6 +31,8 @@ pub(crate) struct LeftOver<'s, 'a> {
 pub(crate) struct LeftPods {
     /// Pods that were pinned to a place and may fit elsewhere, with the reason why they did not fit there.
     pub pinned: Vec<(PodKey, Pin, LeftBy)>,
+    /// Pods that a limit left out, with their pin.
+    pub by_limit: BTreeMap<PodKey, (Pin, LeftBy)>,
     /// The reasons of pods of gangs.
     pub of_gangs: BTreeMap<PodKey, LeftBy>,
     /// The limits that left pods out.
@@ -71,7 +73,11 @@ impl LeftOver<'_, '_> {
                 let tell = || self.tell(class, (limit, self.outcome.spot_rule[index]), by_rules, origins);
                 let (reason, left_by, words) = told.entry(origins).or_insert_with(tell);
                 let mut message = words.clone();
-                found.limits.extend(left_by.reached());
+                if let Some(limit) = left_by.reached() {
+                    let pin = self.assigned.pin(&pod.key).clone();
+                    found.limits.insert(limit);
+                    found.by_limit.insert(pod.key.clone(), (pin, left_by.clone()));
+                }
                 if pod.group.is_some() {
                     found.of_gangs.insert(pod.key.clone(), left_by.clone());
                 }

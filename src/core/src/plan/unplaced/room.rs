@@ -258,9 +258,9 @@ fn remedy(
         if !inputs.widened().holds_if_cut(class.spec) {
             return inputs.widened().limit_if_cut(class.spec).map_or_else(
                 || "no node that it may use would hold it with GPUs cut into such instances".to_owned(),
-                |limit| {
+                |(limit, raise)| {
                     format!(
-                        "`poolwright plan --sharing mig` plans GPUs that are cut into such instances, but {limit}; raise spec.limits too"
+                        "`poolwright plan --sharing mig` plans GPUs that are cut into such instances, but {limit}; {raise} too"
                     )
                 },
             );
@@ -320,10 +320,11 @@ fn remedy(
     } else {
         "the node class of the pool sells"
     };
-    let within = if inputs.supply.pools[at].pool.limits == PoolLimits::default() {
-        ""
-    } else {
-        " within the limits of the pool"
+    let own = inputs.options.limits_of(inputs.supply.pools[at].pool);
+    let within = match [&own, &inputs.options.limits].map(|limits| *limits == PoolLimits::default()) {
+        [false, _] => " within the limits of the pool",
+        [true, false] => " within the limits over all pools",
+        [true, true] => "",
     };
     let beside = if inputs.snapshot.daemonsets.is_empty() { "" } else { ", beside DaemonSets" };
     format!("no instance type that {sells} holds all that it asks for{within}{beside}")

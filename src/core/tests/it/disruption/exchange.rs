@@ -56,6 +56,12 @@ fn room(snapshot: &Snapshot, history: &MoveHistory, seconds: i64) -> Option<Room
     make_room(snapshot, &current, history, at(seconds), &PlanOptions::default(), &mut NeverStop)
 }
 
+/// Returns the cluster in which a waiting pod is nominated to the first node.
+fn nominated(mut snapshot: Snapshot, name: &str) -> Snapshot {
+    snapshot.pods.change(&key(name), |pod| pod.nominated_node = Some("first".to_owned()));
+    snapshot
+}
+
 fn evicted(made: &RoomMade) -> Vec<String> {
     made.evicted.iter().map(|(pod, _)| pod.name().to_string()).collect()
 }
@@ -97,6 +103,9 @@ fn a_dear_node_is_emptied_when_pods_of_another_one_give_way_to_its_pods() {
     let waits = Pod { created: at(NOW + 62), ..picky("w") };
     let drained = with(with(with(ready, [claim]), [ending, waits]), [Workload { total: 1, ..vip() }]);
     let made = room(&drained, &history, NOW + 63).unwrap();
+    assert_eq!((bought(&made.plan), evicted(&made), made.only_nominates()), (vec![], vec![], true));
+    let drained = nominated(drained, "w");
+    let made = room(&drained, &history, NOW + 65).unwrap();
     assert_eq!((bought(&made.plan), evicted(&made)), (vec![], vec!["a".to_owned()]));
 
     // The last large node is sold out meanwhile. The room is made all the same.
@@ -203,11 +212,13 @@ fn only_pods_whose_room_a_waiting_pod_gets_are_evicted() {
     let ending = |name| Pod { deleting_since: Some(at(NOW + 92)), ..bound(picky(name), "second") };
     let waits = |name| Pod { created: at(NOW + 62), ..picky(name) };
     // One of its two pods has a successor that waits, the other does not yet.
-    let first = with(with(ready, [claim]), [ending("u"), ending("v"), waits("w")]);
+    let first = nominated(with(with(ready, [claim]), [ending("u"), ending("v"), waits("w")]), "w");
     let made = room(&first, &history, NOW + 63).unwrap();
     assert_eq!((bought(&made.plan), evicted(&made)), (vec![], vec!["b".to_owned()]));
     let both = with(first, [waits("x")]);
     let made = room(&both, &history, NOW + 63).unwrap();
+    assert_eq!(evicted(&made), Vec::<String>::new(), "all are nominated first");
+    let made = room(&nominated(both, "x"), &history, NOW + 65).unwrap();
     assert_eq!((bought(&made.plan), evicted(&made)), (vec![], vec!["a".to_owned(), "b".to_owned()]));
 }
 

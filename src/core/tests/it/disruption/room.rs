@@ -16,7 +16,7 @@ fn picky(name: &str) -> Pod {
 }
 
 /// Returns a cluster in which such a pod waits, and the only large node is full of replicas.
-fn full(change: impl Fn(Pod) -> Pod) -> Snapshot {
+pub(super) fn full(change: impl Fn(Pod) -> Pod) -> Snapshot {
     let (claim, node) = large("big");
     let labels = [(INSTANCE_TYPE.to_owned(), "g5.12xlarge".to_owned())].into();
     let snapshot = cluster_of(moving_pool(), vec![(claim, Node { labels, ..node })], &[]);
@@ -30,16 +30,22 @@ fn service(mut pod: Pod) -> Pod {
     pod
 }
 
-fn made_at(snapshot: &Snapshot, history: &MoveHistory, seconds: i64) -> Option<RoomMade> {
+pub(super) fn made_at(snapshot: &Snapshot, history: &MoveHistory, seconds: i64) -> Option<RoomMade> {
     let current = planned_at(snapshot, seconds);
     make_room(snapshot, &current, history, at(seconds), &PlanOptions::default(), &mut NeverStop)
+}
+
+/// Returns the cluster in which the waiting pod is nominated to the large node.
+pub(super) fn nominated(mut snapshot: Snapshot) -> Snapshot {
+    snapshot.pods.change(&key("v"), |pod| pod.nominated_node = Some("big".to_owned()));
+    snapshot
 }
 
 fn made(snapshot: &Snapshot) -> Option<RoomMade> {
     made_at(snapshot, &MoveHistory::default(), NOW)
 }
 
-fn evicted(made: &RoomMade) -> Vec<String> {
+pub(super) fn evicted(made: &RoomMade) -> Vec<String> {
     let evictions = made.actions.iter().filter_map(|action| match action {
         Action::Evict { pod, .. } => Some(pod.name.clone()),
         _ => None,
@@ -75,10 +81,19 @@ fn a_service_that_runs_anywhere_gives_way_to_a_pod_that_only_its_node_can_run() 
 
     let ready = opened(&begun, &first.plan.claims[0].name);
     let mut history = MoveHistory::default();
-    let third = made_at(&ready, &history, NOW + 61).unwrap();
-    assert_eq!((bought(&third.plan), evicted(&third)), (vec![], vec!["a".to_owned()]));
+    let asked = made_at(&ready, &history, NOW + 61).unwrap();
+    assert_eq!(
+        (bought(&asked.plan), evicted(&asked)),
+        (vec![], vec![]),
+        "the waiting pod is nominated first"
+    );
     let nominates = |action: &Action| matches!(action, Action::Nominate { pod, node, .. } if pod.name == "v" && node == "big");
-    assert!(third.actions.iter().any(nominates), "{:?}", third.actions);
+    assert!(asked.actions.iter().any(nominates) && asked.only_nominates(), "{:?}", asked.actions);
+    let waits = nominated(ready.clone());
+    let third = made_at(&waits, &history, NOW + 63).unwrap();
+    assert_eq!((bought(&third.plan), evicted(&third)), (vec![], vec!["a".to_owned()]));
+    let again = third.actions.iter().any(nominates) && !third.only_nominates();
+    assert!(again, "the scheduler may have cleared the nomination: {:?}", third.actions);
     let why = third.actions.iter().find_map(|action| match action {
         Action::Evict { why, .. } => Some(why.clone()),
         _ => None,
@@ -91,13 +106,16 @@ fn a_service_that_runs_anywhere_gives_way_to_a_pod_that_only_its_node_can_run() 
     assert_eq!(why.as_deref(), Some(said.as_str()));
 
     // The eviction is not seen yet, and then the pod is terminating. In both cases, the same pod gives way and nothing is bought.
-    history.record_evictions(&ready, &third.evicted, at(NOW + 61));
-    let again = made_at(&ready, &history, NOW + 62).unwrap();
+    history.record_evictions(&waits, &third.evicted, at(NOW + 63));
+    let again = made_at(&waits, &history, NOW + 64).unwrap();
     assert_eq!((bought(&again.plan), evicted(&again)), (vec![], vec!["a".to_owned()]));
     let ending = Pod { deleting_since: Some(at(NOW + 92)), ..bound(replica("a"), "big") };
     let ending = with(with(ready, [ending]), [replica("e")]);
-    let last = made_at(&ending, &history, NOW + 63).unwrap();
+    assert_eq!(bought(&planned_at(&nominated(ending.clone()), NOW + 65)), Vec::<String>::new());
+    // The scheduler has cleared the nomination.
+    let last = made_at(&ending, &history, NOW + 65).unwrap();
     assert_eq!((bought(&last.plan), evicted(&last)), (vec![], vec![]));
+    assert!(last.actions.iter().any(nominates), "{:?}", last.actions);
     // A pod that never ends is not waited for. Another one gives way.
     let other = made_at(&ending, &history, NOW + 92 + 61).unwrap();
     assert_eq!(bought(&other.plan), ["g5.xlarge: ReplicaSet:web#1"]);
@@ -163,7 +181,7 @@ fn consolidation_leaves_the_pods_of_a_controller_alone_for_two_hours_after_one_o
 
 #[test]
 fn the_next_leader_knows_which_pods_gave_way_and_which_evictions_were_refused() {
-    let snapshot = with_node(full(|pod| pod), small("free"));
+    let snapshot = nominated(with_node(full(|pod| pod), small("free")));
     let first = made(&snapshot).unwrap();
     let mut old = MoveHistory::default();
     old.record_evictions(&snapshot, &first.evicted, at(NOW));
@@ -237,7 +255,7 @@ fn no_controller_has_more_moves_than_pods() {
     assert!(made_at(&snapshot, &history, NOW + 3600).is_some());
 }
 
-fn with_node(snapshot: Snapshot, (claim, node): (Claim, Node)) -> Snapshot {
+pub(super) fn with_node(snapshot: Snapshot, (claim, node): (Claim, Node)) -> Snapshot {
     with(with(snapshot, [claim]), [node])
 }
 
@@ -250,7 +268,7 @@ fn bought_after_eviction(snapshot: &Snapshot, history: &MoveHistory, seconds: i6
 #[test]
 fn the_node_is_bought_after_all_if_the_eviction_is_refused() {
     // The successor has room, so the pod is evicted.
-    let snapshot = with_node(full(|pod| pod), small("free"));
+    let snapshot = nominated(with_node(full(|pod| pod), small("free")));
     let first = made(&snapshot).unwrap();
     assert_eq!((bought(&first.plan), evicted(&first)), (vec![], vec!["a".to_owned()]));
     let mut history = MoveHistory::default();

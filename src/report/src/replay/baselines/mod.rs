@@ -1,11 +1,13 @@
 //! Baselines over time: the cost of simpler methods for the same pods, at the same prices and with the same delays.
 //!
 //! The pods and the types that admit them come from core, as for the lower bound. Only resources, labels and tolerations count:
-//! no rules between pods, no volumes, no limits of pools. New nodes have room for the DaemonSets that run on them. A pod takes its room as soon as it is placed.
+//! no rules between pods, no volumes, no limits of pools. But pods that no plan starts, because of their gang or a limit, are no
+//! demand. New nodes have room for the DaemonSets that run on them. A pod takes its room as soon as it is placed.
 //!
 //! Every method has the nodes that static pools keep, as Poolwright has them: it pays for them, may use their room, and leaves them.
 
 mod consolidate;
+mod demand;
 mod karpenter;
 mod rules;
 #[cfg(test)]
@@ -22,6 +24,7 @@ use poolwright_terms::NodeClassRef;
 
 use super::bound::{bare, question_of};
 use super::figures::Pending;
+pub use demand::{Around, keep_startable};
 use world::{Market, World};
 
 /// A pod of the workload.

@@ -268,3 +268,17 @@ fn a_node_could_be_another_only_if_its_gpu_pods_can_be_laid_out_there() {
     assert!(!packs(&problem, &solution, 2, mig(MigGeometry::Four, true)));
     assert!(!packs(&problem, &solution, 2, GpuMode::Shared));
 }
+
+#[test]
+fn pods_that_the_own_search_of_the_checker_gives_up_on_are_believed_to_fit_only_with_a_layout() {
+    let share = |name: &str, units, count| wants(name, count, GpuRequest::Share { units, memory_mib: 0 });
+    let problem = problem(vec![share("large", 280, 7), share("small", 220, 21)], Vec::new());
+    let packs = |pods: &[(u32, u32)], count| {
+        packing::packs(&problem, pods, Some(&Gpus { count, memory_mib: 0, mode: GpuMode::Shared }))
+    };
+    // One large and three small pods fit each GPU. Three large ones on the first GPU, which the checker tries first, leave no way.
+    assert!(packs(&[(0, 7), (1, 21)], 7));
+    assert!(packs(&[(1, 21), (0, 7)], 7), "in any order of the classes");
+    assert!(!packs(&[(0, 7), (1, 22)], 7));
+    assert!(!packs(&[(0, 7), (1, 21)], 6));
+}

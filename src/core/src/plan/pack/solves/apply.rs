@@ -96,11 +96,16 @@ impl Run<'_, '_, '_, '_> {
             self.outcome.covered += UsdPerHour::from_micros(covered);
         }
         for left in &solution.unplaced {
-            // The solver's further limits are on the uses of rooms, and no user has set them.
-            if let solver::UnplacedReason::LimitReached(limit) = left.reason
-                && (limit as usize) < self.limits.all.len()
-            {
-                self.outcome.limit[classes[left.class as usize]] = Some(limit);
+            let class = classes[left.class as usize];
+            match left.reason {
+                // The solver's further limits are on the uses of rooms, and no user has set them.
+                solver::UnplacedReason::LimitReached(limit) if (limit as usize) < self.limits.all.len() => {
+                    self.outcome.limit[class] = Some(limit);
+                }
+                solver::UnplacedReason::NoLayout => {
+                    self.without_layout.insert(class);
+                }
+                _ => {}
             }
         }
     }

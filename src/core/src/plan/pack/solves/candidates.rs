@@ -268,7 +268,8 @@ fn roomy(
 }
 
 /// Returns the candidates that leave the cloud the choice that their pool asks for, of those that hold one pod. If a pool has none,
-/// these are its relaxed candidates.
+/// these are its relaxed candidates. If it has none on demand, and must have on-demand nodes before its spot nodes, these are also its
+/// relaxed on-demand candidates.
 fn with_choice(
     mut homes: Vec<usize>,
     candidates: &[NodeCandidate],
@@ -292,10 +293,21 @@ fn with_choice(
         count.shortages().next().is_none()
     };
     let met: BTreeSet<(usize, CapacityType)> = groups.into_iter().filter(is_met).collect();
+    let lacks_on_demand = |of: usize| {
+        let pool = supply.pools[of].pool;
+        let is_met = met.contains(&(of, CapacityType::OnDemand));
+        pool.spot.on_demand_floor.is_some() && (!is_met || flexibility::bars_on_demand(pool).is_some())
+    };
+    let is_on_demand = |at: usize| {
+        let NodeCandidate { pool, offer, .. } = &candidates[at];
+        supply.offering(*pool, offer.offering).id.capacity_type == CapacityType::OnDemand
+    };
     homes.retain(|at| match &candidates[*at].choice {
         Choice::Free => true,
         Choice::Required { pool, capacity_type, .. } => met.contains(&(*pool, *capacity_type)),
-        Choice::Relaxed { pool } => !met.iter().any(|(of, _)| of == pool),
+        Choice::Relaxed { pool } => {
+            !met.iter().any(|(of, _)| of == pool) || (is_on_demand(*at) && lacks_on_demand(*pool))
+        }
     });
     homes
 }

@@ -14,6 +14,7 @@ pub(crate) mod naive;
 pub(crate) mod problem;
 pub(crate) mod reserve;
 pub(crate) mod spot;
+pub(crate) mod steps;
 pub(crate) mod tiers;
 pub(crate) mod worth;
 
@@ -170,9 +171,20 @@ pub(crate) fn run<'a>(
         let mut limits = before.clone();
         let mut other = Run::new(inputs, &mut rooms, lives, &mut limits);
         if other.pass(&tiers, unpriced.as_ref(), true, stop) && other.rank() < run.rank() {
-            mem::swap(run.rooms, other.rooms);
-            mem::swap(run.limits, other.limits);
-            (run.lives, run.queues, run.outcome) = (other.lives, other.queues, other.outcome);
+            run.become_like(other);
+        }
+    }
+    if run.outcome.steps > 1
+        && !stop.is_abandoned()
+        && let Some((rooms, lives)) = &start
+    {
+        for later in run.cheaper_steps(&tiers, before.clone()) {
+            let (mut rooms, mut limits) = (rooms.clone(), before.clone());
+            let mut other = Run::new(inputs, &mut rooms, lives.clone(), &mut limits);
+            other.later = later.into();
+            if other.pass(&tiers, unpriced.as_ref(), false, stop) && other.rank() < run.rank() {
+                run.become_like(other);
+            }
         }
     }
     // The shares of gangs counted less than an interruption loses, so a search that counts more may find a better plan.
@@ -184,11 +196,9 @@ pub(crate) fn run<'a>(
         let mut other = Run::new(inputs, &mut rooms, lives, &mut limits);
         other.counts_whole_gangs = true;
         if other.pass(&tiers, unpriced.as_ref(), false, stop) && other.is_better_than(&run) {
-            mem::swap(run.rooms, other.rooms);
-            mem::swap(run.limits, other.limits);
             // Its own bound counts too much.
             let bound = (run.outcome.bound, run.outcome.proof);
-            (run.lives, run.queues, run.outcome) = (other.lives, other.queues, other.outcome);
+            run.become_like(other);
             (run.outcome.bound, run.outcome.proof) = bound;
         }
     }
@@ -229,12 +239,16 @@ struct Run<'r, 's, 'a, 'n> {
     worth: Vec<u64>,
     /// The pods that each round placed, by class.
     served: Vec<Vec<usize>>,
+    /// The pods that the first solve of each round leaves to later rounds, by class, for the rounds to come.
+    later: VecDeque<Vec<usize>>,
     /// Whether another choice of the pods that a round serves might be better.
     contested: bool,
     /// Whether each pod of a gang counts with the loss of the whole gang, instead of a share.
     counts_whole_gangs: bool,
     /// What replaces the solution of the first round of a tier because of a floor, if something does.
     floored: Option<Floored>,
+    /// The classes with pods that lost their place in the layout of GPUs. They fit another node, so only a limit keeps them from it.
+    without_layout: BTreeSet<usize>,
     outcome: Packing<'a>,
 }
 
@@ -261,9 +275,11 @@ impl<'r, 's, 'a, 'n> Run<'r, 's, 'a, 'n> {
             queues: classes.iter().map(|class| class.pods.iter().copied().collect()).collect(),
             worth: Vec::new(),
             served: Vec::new(),
+            later: VecDeque::new(),
             contested: false,
             counts_whole_gangs: false,
             floored: None,
+            without_layout: BTreeSet::new(),
             outcome: Packing {
                 limit: vec![None; classes.len()],
                 spot_rule: vec![None; classes.len()],
@@ -271,6 +287,16 @@ impl<'r, 's, 'a, 'n> Run<'r, 's, 'a, 'n> {
                 ..Packing::default()
             },
         }
+    }
+}
+
+impl<'a, 'n> Run<'_, '_, 'a, 'n> {
+    /// Takes over the result of another pass.
+    fn become_like(&mut self, other: Run<'_, '_, 'a, 'n>) {
+        mem::swap(self.rooms, other.rooms);
+        mem::swap(self.limits, other.limits);
+        (self.lives, self.queues) = (other.lives, other.queues);
+        (self.served, self.outcome) = (other.served, other.outcome);
     }
 }
 
@@ -377,12 +403,16 @@ impl Run<'_, '_, '_, '_> {
         priced: bool,
         stop: &mut dyn StopSignal,
     ) -> bool {
-        let mut bound = priced;
+        let (mut bound, mut later) = (priced, self.later.pop_front());
+        let sets_aside = later.is_some();
         loop {
+            let aside = self.set_aside(later.take());
             let before = self.waiting();
             if !self.round(candidates, &takes_part, &admitted, priced, bound, stop) {
                 return false;
             }
+            let is_last = self.waiting() == before && aside.is_empty();
+            self.put_back(aside);
             bound = false;
             let within = |candidate: &usize| self.limits.allow(&candidates[*candidate].uses);
             let left: Vec<usize> = (0..self.queues.len())
@@ -393,8 +423,17 @@ impl Run<'_, '_, '_, '_> {
                     || self.on_rooms(*class).next().is_some()
                     || self.on_new(*class).next().is_some()
             });
-            if self.waiting() == before || !more || stop.is_abandoned() {
+            if is_last || !more || stop.is_abandoned() {
                 self.bound_floored(&left, stop);
+                // The solver did not say of these pods that a limit leaves them out.
+                for class in &left {
+                    let is_untold = sets_aside || self.without_layout.contains(class);
+                    if is_untold && self.outcome.limit[*class].is_none() {
+                        let beyond = |at: &usize| self.limits.first_beyond(&candidates[*at].uses);
+                        let limit = admitted(*class).iter().find_map(beyond);
+                        self.outcome.limit[*class] = limit;
+                    }
+                }
                 let reached = left.iter().filter_map(|class| self.outcome.limit[*class]);
                 self.outcome.limits_reached.extend(reached);
                 return true;

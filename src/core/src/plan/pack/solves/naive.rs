@@ -16,6 +16,13 @@ use crate::plan::pack::solves::inputs::ExistingNodes;
 use crate::plan::pack::solves::tiers::Tiers;
 use crate::supply::limits::Limits;
 
+/// A simpler way to buy.
+pub(crate) struct Way {
+    pub baseline: Baseline,
+    /// The pods that each round serves, by class.
+    pub served: Vec<Vec<usize>>,
+}
+
 /// The state in which the plan began.
 struct Start<'a> {
     queues: Vec<VecDeque<&'a Pod>>,
@@ -26,6 +33,15 @@ struct Start<'a> {
 impl<'a> Run<'_, '_, 'a, '_> {
     /// Computes the baselines for the pods on new nodes with known prices. `limits` are those before the plan.
     pub(crate) fn baselines(&mut self, tiers: &Tiers<'_>, limits: Limits) {
+        if let Some([alone, first_fit]) = self.ways(tiers, limits) {
+            self.outcome.baselines =
+                Baselines { one_pod_per_node: alone.baseline, first_fit: first_fit.baseline };
+        }
+    }
+
+    /// Returns one pod per node, and first fit, for the pods on new nodes with known prices; `None` if there are no such pods. `limits`
+    /// are those before the plan.
+    pub(crate) fn ways(&mut self, tiers: &Tiers<'_>, limits: Limits) -> Option<[Way; 2]> {
         let mut bought: BTreeMap<usize, usize> = BTreeMap::new();
         for node in self.outcome.new.iter().filter(|node| node.offer.availability.price().is_some()) {
             for (class, count) in &node.content {
@@ -33,8 +49,9 @@ impl<'a> Run<'_, '_, 'a, '_> {
             }
         }
         if bought.is_empty() {
-            return;
+            return None;
         }
+        let in_rooms = self.in_rooms();
         // Any pods of a class stand for those on new nodes, because they are interchangeable.
         let pods = |class: usize| self.inputs.classes.classes[class].pods.iter().copied();
         let queue = |class: usize| pods(class).take(bought.get(&class).copied().unwrap_or(0)).collect();
@@ -47,15 +64,37 @@ impl<'a> Run<'_, '_, 'a, '_> {
         let queues = std::mem::take(&mut self.queues);
         let commitments = std::mem::take(&mut self.outcome.commitments);
         let limits = std::mem::take(self.limits);
-        self.outcome.baselines = Baselines {
-            one_pod_per_node: self.baseline(tiers, &start, false),
-            first_fit: self.baseline(tiers, &start, true),
-        };
+        let mut ways = [false, true].map(|packs| self.way(tiers, &start, packs));
         (self.queues, self.outcome.commitments, *self.limits) = (queues, commitments, limits);
+        for way in &mut ways {
+            way.baseline.serves_later = self.serves_later(&in_rooms, &way.served);
+        }
+        Some(ways)
     }
 
-    /// Computes one baseline from its start: first fit if it `packs`, else one pod per node.
-    fn baseline(&mut self, tiers: &Tiers<'_>, start: &Start<'a>, packs: bool) -> Baseline {
+    /// Returns the number of pods that the plan places on existing nodes, by class.
+    pub(crate) fn in_rooms(&self) -> Vec<usize> {
+        let classes = self.inputs.classes.classes.iter().zip(&self.queues);
+        let mut pods: Vec<usize> = classes.map(|(class, left)| class.pods.len() - left.len()).collect();
+        for (class, count) in self.outcome.new.iter().flat_map(|node| &node.content) {
+            pods[*class] = pods[*class].saturating_sub(*count as usize);
+        }
+        pods
+    }
+
+    /// Returns whether the first round in which another way serves other numbers of pods than the plan serves fewer.
+    fn serves_later(&self, in_rooms: &[usize], served: &[Vec<usize>]) -> bool {
+        let mut served = served.to_vec();
+        if let Some(first) = served.first_mut() {
+            for (pods, more) in first.iter_mut().zip(in_rooms) {
+                *pods += more;
+            }
+        }
+        self.by_priority(&served) < self.by_priority(&self.served)
+    }
+
+    /// Computes one way from its start: first fit if it `packs`, else one pod per node.
+    fn way(&mut self, tiers: &Tiers<'_>, start: &Start<'a>, packs: bool) -> Way {
         let priced = tiers.candidates;
         self.queues.clone_from(&start.queues);
         self.outcome.commitments.clone_from(&start.commitments);
@@ -63,7 +102,9 @@ impl<'a> Run<'_, '_, 'a, '_> {
         let mut sum = Baseline::default();
         let mut over_time = self.outcome.room_cost;
         let mut mixes = self.inputs.spot_mixes.clone();
+        let mut served = Vec::with_capacity(tiers.rounds());
         for round in 0..tiers.rounds() {
+            let before: Vec<usize> = self.queues.iter().map(VecDeque::len).collect();
             let (classes, homes): (Vec<usize>, Vec<Vec<usize>>) = (0..self.queues.len())
                 .filter(|class| !self.queues[*class].is_empty())
                 .map(|class| (class, tiers.admitted(class, round)))
@@ -129,6 +170,7 @@ impl<'a> Run<'_, '_, 'a, '_> {
             for (class, left) in classes.iter().zip(&simple.left) {
                 self.queues[*class].truncate(*left as usize);
             }
+            served.push(before.iter().zip(&self.queues).map(|(before, left)| before - left.len()).collect());
         }
         sum.breaks_spot_rules = self.break_spot_rules(&mixes);
         for (class, pods) in self.inputs.classes.classes.iter().zip(&self.queues) {
@@ -137,6 +179,6 @@ impl<'a> Run<'_, '_, 'a, '_> {
             sum.unplaced += pods.len() - units + pods.len() * class.with.len();
         }
         sum.over_time = self.outcome.is_over_time.then(|| self.inputs.horizons.amount(over_time));
-        sum
+        Way { baseline: sum, served }
     }
 }

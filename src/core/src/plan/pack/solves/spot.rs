@@ -14,7 +14,7 @@ use poolwright_solver::problem::NodeShare;
 use poolwright_solver::solution::NewNodes;
 use poolwright_solver::{Options, Problem, Proof, Solution, StopSignal, UnplacedReason, check, solve};
 
-use crate::model::CountOrPercent;
+use crate::model::{CountOrPercent, MinValuesPolicy};
 use crate::plan::pack::solves::candidates::NodeCandidate;
 use crate::plan::pack::solves::columns::{Column, Columns, Source};
 use crate::plan::pack::solves::floor::{Bought, Choices, MOST_CHOICES, TooEarly};
@@ -567,7 +567,8 @@ impl Run<'_, '_, '_, '_> {
                 let mut on_demand = homes.iter().filter_map(of_pool).filter(|(of, one)| {
                     *of == pool && !is_spot(&self.inputs.supply.offering(pool, one.offer.offering).id)
                 });
-                let barred = flexibility::bars_on_demand(self.inputs.supply.pools[pool].pool);
+                let barred = flexibility::bars_on_demand(self.inputs.supply.pools[pool].pool)
+                    .filter(|_| self.inputs.options.min_values == MinValuesPolicy::Strict);
                 if let (Some(asked), Some(_)) = (barred, on_demand.clone().next()) {
                     return SpotRule::FloorAgainstChoice(pool, floor, asked);
                 }

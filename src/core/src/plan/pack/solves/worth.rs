@@ -78,15 +78,24 @@ impl Run<'_, '_, '_, '_> {
 
     /// Returns how good the pass is.
     pub(crate) fn rank(&self) -> Rank {
-        let mut levels: BTreeMap<Reverse<i32>, (usize, Vec<Reverse<usize>>)> = BTreeMap::new();
+        let mut left: BTreeMap<Reverse<i32>, usize> = BTreeMap::new();
+        for (class, queue) in self.inputs.classes.classes.iter().zip(&self.queues) {
+            *left.entry(Reverse(class.priority)).or_default() += queue.len();
+        }
+        let served = self.by_priority(&self.served).into_iter();
+        let served = served.map(|rounds| rounds.into_iter().map(Reverse).collect::<Vec<_>>());
+        (left.into_values().zip(served).collect(), self.outcome.objective, self.outcome.new.len())
+    }
+
+    /// Adds up the pods that each round serves by priority, the highest first. `served` is by round and class.
+    pub(crate) fn by_priority(&self, served: &[Vec<usize>]) -> Vec<Vec<usize>> {
+        let mut levels: BTreeMap<Reverse<i32>, Vec<usize>> = BTreeMap::new();
         for (at, class) in self.inputs.classes.classes.iter().enumerate() {
-            let none = || (0, vec![Reverse(0); self.served.len()]);
-            let (left, served) = levels.entry(Reverse(class.priority)).or_insert_with(none);
-            *left += self.queues[at].len();
-            for (sum, of_round) in served.iter_mut().zip(&self.served) {
-                sum.0 += of_round[at];
+            let level = levels.entry(Reverse(class.priority)).or_insert_with(|| vec![0; served.len()]);
+            for (sum, of_round) in level.iter_mut().zip(served) {
+                *sum += of_round[at];
             }
         }
-        (levels.into_values().collect(), self.outcome.objective, self.outcome.new.len())
+        levels.into_values().collect()
     }
 }

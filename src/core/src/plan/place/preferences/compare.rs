@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use poolwright_catalog::{ResourceList, UsdPerHour};
 use poolwright_solver::StopSignal;
 
-use crate::model::plan::{Plan, UnplacedReason};
+use crate::model::plan::Plan;
 use crate::model::relaxed::{PreferencePolicy, WhyRelaxed};
 use crate::plan::attempt::Attempt;
 use crate::plan::context::PlanContext;
@@ -48,7 +48,7 @@ impl PlanContext<'_> {
         let mut why = WhyRelaxed::LimitReached;
         if preferences.narrows() {
             let refused = !made.plan.refused.is_empty();
-            let leaves = made.plan.unplaced.iter().any(|left| may_be_for_preferences(left.reason));
+            let leaves = made.plan.unplaced.iter().any(|left| left.reason.may_be_for_others());
             let cost = u128::from(cost(&made.plan).micros());
             let within = |least: UsdPerHour| cost <= u128::from(least.micros()).saturating_mul(DEARER);
             if !stop.is_abandoned() && (refused || leaves || !made.floor.is_some_and(within)) {
@@ -69,14 +69,6 @@ impl PlanContext<'_> {
         preferences.tell(&mut made.plan, self.snapshot, why);
         made
     }
-}
-
-/// Returns whether preferences may be the reason why a pod is unplaced.
-fn may_be_for_preferences(reason: UnplacedReason) -> bool {
-    matches!(
-        reason,
-        UnplacedReason::LimitReached | UnplacedReason::TopologyRule | UnplacedReason::GangIncomplete
-    )
 }
 
 fn cost(plan: &Plan) -> UsdPerHour {

@@ -20,7 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Lessons {
     /// Pins that failed, by pod, with the reason.
     pub bans: BTreeMap<PodKey, BTreeMap<Pin, LeftBy>>,
-    /// Domains in which an earlier attempt had new nodes, with their topology key. They exist even if no pod is pinned to them.
+    /// Domains in which an earlier attempt had new nodes that it did not expect there, with their topology key. They exist even if no
+    /// pod is pinned to them.
     pub opened: BTreeSet<(String, String)>,
     /// Domains that pods were pinned to and in which nothing could be bought, with their topology key. Without nodes, they do not
     /// exist for spread constraints.
@@ -29,10 +30,14 @@ pub(crate) struct Lessons {
     pub fewer_domains: usize,
     /// The only domains without nodes that count, for spread constraints that leave out all others.
     pub only: BTreeMap<usize, BTreeSet<String>>,
+    /// Further domains without nodes that pods without a pin keep out of, by spread constraint. A node there would make them count.
+    pub kept_out: BTreeMap<usize, BTreeSet<String>>,
     /// Pods that cannot keep their earlier place.
     pub unsettled: BTreeSet<PodKey>,
     /// Pods for which no attempt could keep the rules, with the reason.
     pub given_up: BTreeMap<PodKey, String>,
+    /// Pods that a limit leaves out, so that the others can keep their spread, with the reason.
+    pub cut: BTreeMap<PodKey, LeftBy>,
     /// Pods that found no place and now choose before others of equal priority.
     pub first: BTreeSet<PodKey>,
     /// Incomplete gangs, by PodGroup.
@@ -43,11 +48,32 @@ pub(crate) struct Lessons {
 }
 
 impl Lessons {
-    /// Adds the domains of a plan's new nodes. Returns whether any domain is new.
-    pub fn open(&mut self, relations: &Relations<'_>, snapshot: &Snapshot, claims: &[PlannedClaim]) -> bool {
+    /// Adds the domains of a plan's new nodes, except those that were open anyway. Returns whether any domain is new.
+    pub fn open(
+        &mut self,
+        relations: &Relations<'_>,
+        snapshot: &Snapshot,
+        claims: &[PlannedClaim],
+        was_open: impl Fn(&str, &str) -> bool,
+    ) -> bool {
         let before = self.opened.len();
-        self.opened.extend(domains(relations, snapshot, claims));
+        let with_nodes = domains(relations, snapshot, claims);
+        self.opened.extend(with_nodes.into_iter().filter(|(key, value)| !was_open(key, value)));
         self.opened.len() > before
+    }
+
+    /// Forgets the domains that an earlier attempt opened, except those in which the plan has new nodes: the scheduler would not count
+    /// them. A domain is forgotten only once, so that attempts end. Returns whether any was.
+    pub fn close_unused(
+        &mut self,
+        relations: &Relations<'_>,
+        snapshot: &Snapshot,
+        claims: &[PlannedClaim],
+    ) -> bool {
+        let with_nodes = domains(relations, snapshot, claims);
+        let (closed, before) = (&mut self.closed, self.opened.len());
+        self.opened.retain(|domain| with_nodes.contains(domain) || !closed.insert(domain.clone()));
+        self.opened.len() < before
     }
 
     /// Closes the domains that pods were pinned to in vain, except those in which the plan has new nodes.
@@ -59,13 +85,19 @@ impl Lessons {
         pins: impl Iterator<Item = &'p Pin>,
     ) {
         let with_nodes = domains(relations, snapshot, claims);
-        for pin in pins {
-            // A pin to several keys says nothing about one of them.
-            if let [Requirement { key, operator: Operator::In(values) }] = pin.as_slice() {
-                let closed = values.iter().map(|value| (key.clone(), value.clone()));
-                self.closed.extend(closed.filter(|domain| !with_nodes.contains(domain)));
+        for domain in pins.filter_map(domain_of).filter(|domain| !with_nodes.contains(domain)) {
+            if self.closed.insert(domain.clone()) {
+                self.opened.remove(&domain);
             }
         }
+    }
+}
+
+/// Returns the domain that a pin is to, with its topology key. A pin to several keys says nothing about one of them.
+pub(crate) fn domain_of(pin: &Pin) -> Option<(String, String)> {
+    match pin.as_slice() {
+        [Requirement { key, operator: Operator::In(values) }] => Some((key.clone(), values.first()?.clone())),
+        _ => None,
     }
 }
 

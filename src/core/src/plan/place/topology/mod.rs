@@ -21,7 +21,7 @@ pub(crate) mod wishes;
 
 pub(crate) use crate::plan::place::topology::relations::Relations;
 
-pub(crate) use crate::plan::place::topology::inputs::{Lessons, TopologyInputs};
+pub(crate) use crate::plan::place::topology::inputs::{Lessons, TopologyInputs, domain_of};
 pub(crate) use crate::plan::place::topology::new_domains::LeftOut;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,10 +84,12 @@ impl<'a> Assigned<'a> {
 /// Chooses a place for every open pod that a topology rule affects.
 pub(crate) fn assign<'a>(inputs: &TopologyInputs<'_, 'a>) -> Assigned<'a> {
     let mut assigned = Assigned::default();
-    let given_up = &inputs.lessons.given_up;
-    for pod in inputs.open.iter().map(|want| want.pod).filter(|_| !given_up.is_empty()) {
-        if let Some(why) = given_up.get(&pod.key) {
-            assigned.unplaced.insert(&pod.key, why.clone());
+    let Lessons { given_up, cut, .. } = inputs.lessons;
+    let leaves_out = !given_up.is_empty() || !cut.is_empty();
+    for pod in inputs.open.iter().map(|want| want.pod).filter(|_| leaves_out) {
+        let cut = || cut.contains_key(&pod.key).then(String::new);
+        if let Some(why) = given_up.get(&pod.key).cloned().or_else(cut) {
+            assigned.unplaced.insert(&pod.key, why);
         }
     }
     let concerned = |want: &&PendingPod<'a>| inputs.relations.of(&want.pod.key) > 0;

@@ -8,18 +8,21 @@
 //! This wish gives way if pods would be left out, or would need nodes of a much dearer kind. `plan/fewer_domains.rs` then says which
 //! new domains are the only ones that count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_terms::Taint;
 use poolwright_terms::keys::NODEPOOL_LABEL;
 use poolwright_terms::labels::CAPACITY_TYPE;
 
 use crate::model::plan::PlannedClaim;
-use crate::model::{Snapshot, TopologySpreadConstraint};
+use crate::model::{PodSpec, Snapshot, TopologySpreadConstraint};
 use crate::plan::place::topology::inputs::TopologyInputs;
 use crate::plan::place::topology::places::{NONE, Places};
 use crate::plan::place::topology::relations::Relations;
 use crate::plan::place::topology::tally::Tally;
+use crate::rules::labels::Labels;
+use crate::rules::pin::Pin;
+use crate::supply::offerings::{Admissions, Supply};
 
 /// The domains in which nodes could be bought, by spread constraint.
 #[derive(Debug, Default)]
@@ -54,12 +57,15 @@ impl NewDomains {
     /// and those that are left out.
     pub fn open(self, inputs: &TopologyInputs<'_, '_>, places: &Places<'_>, tally: &mut Tally) -> LeftOut {
         let TopologyInputs { relations, lessons, .. } = *inputs;
+        // The domains that an earlier attempt used and that have no nodes.
+        let mut opened: BTreeMap<usize, BTreeSet<u32>> = BTreeMap::new();
         for (key, value) in &lessons.opened {
             for (at, spread) in relations.spreads.iter().enumerate() {
                 if relations.keys[spread.key] == key
                     && let Some(value) = places.value(spread.key, value)
+                    && !tally.of_spread(at).exists(value as usize)
                 {
-                    tally.open(at, value);
+                    opened.entry(at).or_default().insert(value);
                 }
             }
         }
@@ -72,32 +78,54 @@ impl NewDomains {
                     && (lessons.closed.is_empty()
                         || !lessons.closed.contains(&(key.to_owned(), name.to_owned())))
             };
-            let named = costs.into_iter().map(|(value, cost)| (cost, names[value as usize].as_str(), value));
-            let mut new: Vec<(u128, &str, u32)> =
-                named.filter(|&(_, name, value)| is_new(value, name)).collect();
+            let mut opened = opened.remove(&at).unwrap_or_default();
+            // Those that an earlier attempt used come first, because they cannot be left out.
+            let mut new: Vec<(bool, u128, &str, u32)> = Vec::new();
+            for (value, cost) in costs {
+                let name = names[value as usize].as_str();
+                if is_new(value, name) {
+                    new.push((!opened.remove(&value), cost, name, value));
+                }
+            }
             new.sort_unstable();
-            let mut all = new.len() as u64;
+            let (mut existing, offered) = (0, new.len());
             for (_, count) in tally.counts(at) {
-                all += 1;
+                existing += 1;
                 pods += count;
             }
+            for value in &opened {
+                pods += tally.of_spread(at).count(*value as usize);
+                tally.open(at, *value);
+            }
+            let all = (existing + opened.len() + offered) as u64;
+            let optional = new.iter().filter(|(is_optional, ..)| *is_optional).count();
             // Who spreads over capacity types wants nodes of each.
             let most = if key == CAPACITY_TYPE { 0 } else { dispensable(spread.rule, all, pods) };
-            let most = most.min(new.len() as u64);
+            let most = most.min(optional as u64);
             left_out.most = left_out.most.max(most as usize);
             let fewer = most.min(lessons.fewer_domains as u64);
             let dropped = if fewer == 0 { 0 } else { all - all.min(pods) + fewer };
-            let kept = new.len() - (dropped as usize).min(new.len());
+            let kept = offered - (dropped as usize).min(optional);
             let only = lessons.only.get(&at);
             let choice = left_out.by_spread.entry(at).or_default();
-            choice.existing = all as usize - new.len();
-            for (number, (_, name, value)) in new.into_iter().enumerate() {
-                if number < kept && only.is_none_or(|only| only.contains(name)) {
+            (choice.existing, choice.is_narrowed) = (existing, only.is_some());
+            choice.opened = opened.iter().map(|value| names[*value as usize].clone()).collect();
+            choice.shut = lessons.kept_out.get(&at).cloned().unwrap_or_default();
+            for (number, (is_optional, _, name, value)) in new.into_iter().enumerate() {
+                if !is_optional || (number < kept && only.is_none_or(|only| only.contains(name))) {
                     tally.open(at, value);
                     choice.open.push(name.to_owned());
                 } else {
+                    if choice.is_narrowed {
+                        choice.shut.insert(name.to_owned());
+                    }
                     choice.left_out.insert(value, name.to_owned());
                 }
+            }
+        }
+        for (at, values) in opened {
+            for value in values {
+                tally.open(at, value);
             }
         }
         left_out
@@ -126,12 +154,18 @@ pub(crate) struct LeftOut {
 /// The domains of one spread constraint.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DomainChoice {
-    /// The number of domains that count anyway, because they have nodes or get some.
+    /// The number of domains that count anyway, because they have nodes.
     pub existing: usize,
+    /// Further domains that count only because an earlier attempt had new nodes there for other pods.
+    pub opened: BTreeSet<String>,
     /// The new domains that count, the cheapest first.
     pub open: Vec<String>,
     /// The new domains that are left out.
     pub left_out: BTreeMap<u32, String>,
+    /// Whether an earlier attempt said which new domains are the only ones that count.
+    pub is_narrowed: bool,
+    /// If so, the domains that other pods keep out of.
+    pub shut: BTreeSet<String>,
 }
 
 impl LeftOut {
@@ -164,24 +198,68 @@ impl LeftOut {
                 let mut labels = of_claim.clone();
                 labels.extend(catalogue.node_labels(offering));
                 labels.insert(NODEPOOL_LABEL.to_owned(), pool.0.clone());
-                self.includes(relations, &labels, taints)
+                self.includes(relations, &labels, taints, |choice, domain| {
+                    choice.left_out.values().any(|left_out| left_out == domain)
+                })
             })
         })
     }
 
-    /// Returns whether a node with these labels and taints would make a domain count that is left out.
+    /// Returns whether a new domain of a topology key counts for every constraint over this key.
+    pub fn is_open(&self, relations: &Relations<'_>, key: &str, value: &str) -> bool {
+        let spreads = relations.spreads.iter().enumerate();
+        let mut of_key = spreads.filter(|(_, spread)| relations.keys[spread.key] == key);
+        of_key.all(|(at, _)| {
+            let choice = self.by_spread.get(&at);
+            choice.is_some_and(|choice| choice.open.iter().any(|open| open == value))
+        })
+    }
+
+    /// Returns whether a node with these labels and taints would make a domain count that `is_out` of a constraint's choice.
     fn includes(
         &self,
         relations: &Relations<'_>,
-        labels: &BTreeMap<String, String>,
+        labels: &impl Labels,
         taints: &[Taint],
+        is_out: impl Fn(&DomainChoice, &str) -> bool,
     ) -> bool {
+        let has = |key: usize| labels.label(relations.keys[key]).is_some();
         self.by_spread.iter().any(|(at, choice)| {
             let spread = &relations.spreads[*at];
-            let own = labels.get(relations.keys[spread.key]);
-            own.is_some_and(|own| choice.left_out.values().any(|value| value == own))
-                && spread.includes(|key| labels.contains_key(relations.keys[key]), labels, taints)
+            let own = labels.label(relations.keys[spread.key]);
+            own.is_some_and(|own| is_out(choice, own)) && spread.includes(has, labels, taints)
         })
+    }
+
+    /// Keeps pods without a pin off offerings in domains that should not count, because any node there would make the domain count.
+    /// Returns whether one of them could have used such an offering.
+    pub fn keep_out(
+        &self,
+        relations: &Relations<'_>,
+        supply: &Supply<'_>,
+        signatures: &[(&PodSpec, &Pin)],
+        admissions: &mut Admissions,
+    ) -> bool {
+        if self.by_spread.values().all(|choice| choice.shut.is_empty()) {
+            return false;
+        }
+        let is_shut = |choice: &DomainChoice, domain: &str| choice.shut.contains(domain);
+        let mut is_needed = false;
+        for (pool, offered) in supply.pools.iter().enumerate() {
+            let taints = &offered.pool.taints;
+            let offerings = offered.offers.iter().map(|offer| offer.offering);
+            let is_out = |offering: &usize| {
+                let labels = supply.labels(pool, *offering);
+                self.includes(relations, &labels, taints, is_shut)
+            };
+            let out: BTreeSet<usize> = offerings.filter(is_out).collect();
+            for (signature, (_, pin)) in signatures.iter().enumerate() {
+                if pin.is_empty() {
+                    is_needed |= admissions.withdraw(pool, signature, &out);
+                }
+            }
+        }
+        is_needed
     }
 }
 

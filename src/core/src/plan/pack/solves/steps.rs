@@ -1,0 +1,71 @@
+//! Plans in steps that cost more than a simpler way to buy, although this serves as many pods in each step.
+//!
+//! Each step of such a plan costs least, but other pods in the first steps would save more later. So the pods that the simpler way serves
+//! in each step are served there, as cheaply as the solver can.
+
+use std::collections::VecDeque;
+
+use crate::model::Pod;
+use crate::plan::pack::solves::Run;
+use crate::plan::pack::solves::naive::Way;
+use crate::plan::pack::solves::tiers::Tiers;
+use crate::supply::limits::Limits;
+
+/// With more pods on new nodes, the comparison would take too long.
+const MOST_PODS: usize = 20_000;
+
+impl Run<'_, '_, '_, '_> {
+    /// Returns, for each simpler way that keeps all rules and costs less than the plan, the pods that it leaves to later rounds: their
+    /// number by round and class. `limits` are those before the plan.
+    pub(crate) fn cheaper_steps(&mut self, tiers: &Tiers<'_>, limits: Limits) -> Vec<Vec<Vec<usize>>> {
+        if self.outcome.new.iter().map(|node| node.pods.len()).sum::<usize>() > MOST_PODS {
+            return Vec::new();
+        }
+        let Some(ways) = self.ways(tiers, limits) else { return Vec::new() };
+        let cheaper = ways.into_iter().filter(|way| self.is_beaten_by(way));
+        let mut all: Vec<Vec<Vec<usize>>> = cheaper.map(|way| self.left_to_later(&way)).collect();
+        all.dedup();
+        all
+    }
+
+    /// Returns whether a simpler way keeps all rules of the plan, places all its pods, and costs less.
+    fn is_beaten_by(&self, Way { baseline, .. }: &Way) -> bool {
+        let is_alike = baseline.unplaced + baseline.units_unplaced == 0
+            && !baseline.serves_later
+            && !baseline.breaks_min_values
+            && !baseline.breaks_spot_rules;
+        let costs_less = match baseline.over_time {
+            Some(over_time) => over_time < self.inputs.horizons.amount(self.outcome.objective),
+            None => baseline.cost + baseline.risk < self.outcome.objective,
+        };
+        is_alike && costs_less
+    }
+
+    /// Returns the pods that a way leaves to later rounds, by round and class.
+    fn left_to_later(&self, way: &Way) -> Vec<Vec<usize>> {
+        let mut placed = self.in_rooms();
+        let after = |served: &Vec<usize>| -> Vec<usize> {
+            for (pods, more) in placed.iter_mut().zip(served) {
+                *pods += more;
+            }
+            let classes = self.inputs.classes.classes.iter().zip(&placed);
+            classes.map(|(class, placed)| class.pods.len().saturating_sub(*placed)).collect()
+        };
+        way.served.iter().map(after).collect()
+    }
+}
+
+impl<'a> Run<'_, '_, 'a, '_> {
+    /// Takes as many pods of each class out of the queues as the next solve must leave to later rounds.
+    pub(crate) fn set_aside(&mut self, later: Option<Vec<usize>>) -> Vec<VecDeque<&'a Pod>> {
+        let queues = self.queues.iter_mut().zip(later.into_iter().flatten());
+        queues.map(|(queue, later)| queue.split_off(queue.len().saturating_sub(later))).collect()
+    }
+
+    /// Puts pods back into the queues.
+    pub(crate) fn put_back(&mut self, aside: Vec<VecDeque<&'a Pod>>) {
+        for (queue, pods) in self.queues.iter_mut().zip(aside) {
+            queue.extend(pods);
+        }
+    }
+}
