@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use poolwright_catalog::Catalogue;
-use poolwright_provider_contract::Registration;
+use poolwright_provider_contract::{NodeClass, Registration};
 use poolwright_provider_registry::{CLOUDS, Supported};
 
 use crate::exit::Failure;
@@ -41,9 +41,12 @@ pub fn is_node_class(kind: &str) -> bool {
 }
 
 /// Records in the catalogue of a class which other kinds of node class would give its nodes further resources. `own` is the kind of
-/// the class; `None` if the class was not read.
+/// the class; `None` if the class was not read. Kinds of clouds that sell nothing of the catalogue are left out, because their classes
+/// cannot launch its types.
 pub fn with_other_kinds(catalogue: Catalogue, own: Option<&str>) -> Catalogue {
-    let kinds = clouds().iter().map(|cloud| cloud.node_class);
+    let sells =
+        |cloud: &&Registration| catalogue.providers().iter().any(|seller| seller.as_str() == cloud.name);
+    let kinds: Vec<NodeClass> = clouds().iter().filter(sells).map(|cloud| cloud.node_class).collect();
     poolwright_provider_contract::with_other_kinds(catalogue, own, kinds)
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use poolwright_catalog::{Catalogue, InstanceType, InstanceTypeName};
-use poolwright_core::{Operator, Pod, PodKey, Pool, PoolName, Requirement};
+use poolwright_core::{Node, Operator, Pod, PodKey, Pool, PoolName, Requirement};
 use poolwright_terms::NodeClassRef;
 use poolwright_terms::labels::{GPU_MODEL, INSTANCE_FAMILY, INSTANCE_TYPE, REGION, ZONE};
 
@@ -14,8 +14,8 @@ use crate::near::near;
 /// The types of a catalogue that each class does not sell by default, with the reason and how to allow it.
 pub type LeftOut = BTreeMap<NodeClassRef, BTreeMap<InstanceTypeName, String>>;
 
-/// The most types and families that one note names.
-const NAMED: usize = 3;
+/// The most names of one kind in a note.
+pub const NAMED: usize = 3;
 
 /// The most values that one note names of those which no offering has.
 const NAMED_UNKNOWN: usize = 10;
@@ -52,23 +52,30 @@ struct Told<'a> {
     who: BTreeSet<Asker<'a>>,
 }
 
-/// Says of each class what it does not sell although a pool of this class, or a pod, asks for it, and what no offering has.
-/// `catalogue` has all offerings.
+/// Says of each class what it does not sell although a pool of this class, or a pod, asks for it. `catalogue` has all offerings.
 pub fn notes<'a>(
     ranges: &[Range<'a>],
     catalogue: &Catalogue,
     pools: impl Iterator<Item = &'a Pool>,
     pods: impl Iterator<Item = &'a Pod>,
 ) -> Vec<String> {
-    let asks = asks(pools, pods);
-    let told = told(ranges, catalogue, &asks);
-    let not_sold = told.into_iter().map(|(class, told)| format!("{class}: it does not sell {}", told.text()));
-    not_sold.chain(unknown(catalogue, &asks)).collect()
+    let told = told(ranges, catalogue, &asks(pools, pods));
+    told.into_iter().map(|(class, told)| format!("{class}: it does not sell {}", told.text())).collect()
 }
 
-/// Says which values of labels pods ask for that no offering has. `catalogue` has all offerings.
-pub fn unknown_to_all<'a>(catalogue: &Catalogue, pods: impl Iterator<Item = &'a Pod>) -> Vec<String> {
-    unknown(catalogue, &asks(std::iter::empty(), pods))
+/// Says which values of labels pools and pods ask for that no offering has. `catalogue` has all offerings. What an existing node has
+/// is right for a pod.
+pub fn unknown<'a>(
+    catalogue: &Catalogue,
+    pools: impl Iterator<Item = &'a Pool>,
+    pods: impl Iterator<Item = &'a Pod>,
+    nodes: impl Iterator<Item = &'a Node>,
+) -> Vec<String> {
+    let labels = nodes.flat_map(|node| &node.labels).map(|(key, value)| (key.as_str(), value.as_str()));
+    let there: BTreeSet<Asked<'_>> = labels.filter(|(key, _)| NAMES.contains(key)).collect();
+    let mut asks = asks(pools, pods);
+    asks.retain(|(class, asked), _| class.is_some() || !there.contains(asked));
+    unknown_to_all(catalogue, &asks)
 }
 
 /// Returns the types which pods ask for by name although node classes do not sell them by default, and a note on them. Without a pool
@@ -146,7 +153,7 @@ fn told<'a>(
 
 /// Says which of the values that are asked for no offering has. Values of the same label that the same pools and pods ask for share
 /// a note.
-fn unknown(catalogue: &Catalogue, asks: &Asks<'_>) -> Vec<String> {
+fn unknown_to_all(catalogue: &Catalogue, asks: &Asks<'_>) -> Vec<String> {
     let mut askers_of: BTreeMap<Asked<'_>, BTreeSet<Asker<'_>>> = BTreeMap::new();
     for (&(_, asked), askers) in asks {
         askers_of.entry(asked).or_default().extend(askers);
@@ -293,7 +300,10 @@ mod tests {
             Range { class: &a, sold: &of_a, left_out: Some(&left_out) },
             Range { class: &b, sold: &of_b, left_out: None },
         ];
-        notes(&ranges, &all, manifest.pools.iter(), manifest.pods.iter())
+        let (pools, pods) = (manifest.pools.iter(), manifest.pods.iter());
+        let mut all_notes = notes(&ranges, &all, pools.clone(), pods.clone());
+        all_notes.extend(unknown(&all, pools, pods, manifest.nodes.iter()));
+        all_notes
     }
 
     const TYPE: &str = "node.kubernetes.io/instance-type";
@@ -320,6 +330,17 @@ mod tests {
         let by_both =
             told(&(pool("p", TYPE, "x9.huge") + &pod("w", "topology.kubernetes.io/zone: mars-1a")), &[]);
         assert_eq!(by_both.len(), 2, "{by_both:?}");
+    }
+
+    #[test]
+    fn what_an_existing_node_has_is_not_said_to_be_misspelt_by_a_pod_but_a_pool_cannot_buy_it() {
+        let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n, labels: {topology.kubernetes.io/zone: cellar}}\n---\n";
+        let zone = "topology.kubernetes.io/zone";
+        let wants = pod("w", &format!("{zone}: cellar"));
+        assert_eq!(told(&wants, &[]).len(), 1);
+        assert_eq!(told(&(wants + node), &[]), [""; 0]);
+        let buys = told(&(pool("p", zone, "cellar") + node), &[]).join("; ");
+        assert!(buys.contains(": cellar, asked for by NodePool p;"), "{buys}");
     }
 
     #[test]

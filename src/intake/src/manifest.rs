@@ -283,6 +283,14 @@ impl Manifest {
         self.notes.sort_by_key(|note| !is_lost(note));
     }
 
+    /// Returns the notes on the objects that are left out.
+    pub fn notes_on_left_out(&self) -> impl Iterator<Item = &String> {
+        let is_lost = move |note: &&String| {
+            note.split_once(": ").is_some_and(|(object, _)| self.left_out.contains(object))
+        };
+        self.notes.iter().filter(is_lost)
+    }
+
     /// Returns whether something in it may need nodes: pods, controllers of pods, or a pool that buys nodes without pods.
     pub fn asks_for_nodes(&self) -> bool {
         let buys_anyway = |pool: &Pool| pool.replicas.is_some() || !pool.buffer.is_empty();

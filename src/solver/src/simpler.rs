@@ -1,5 +1,6 @@
 //! The simple ways to buy of [`crate::baseline`] as plans. One of them replaces a plan that is not proven to be the cheapest, if it
-//! costs less. So up to `MOST_PODS`, no plan is dearer than a baseline that keeps the same rules, however early the search ends.
+//! costs less. So up to `MOST_PODS_WITHIN_GAP`, no plan is dearer than a baseline that keeps the same rules, however early the search
+//! ends. Up to `MOST_PODS`, only a plan that reached the gap target can be, and by no more than the gap.
 
 use crate::baseline::Simple;
 use crate::check::check;

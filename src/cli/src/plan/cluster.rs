@@ -56,6 +56,7 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
         catalogue: CatalogueSummary::of(&catalogue),
         notes,
         unread: Vec::new(),
+        lost_pools: Vec::new(),
         on_unknown_nodes: Vec::new(),
         refused: objects.makers.refused,
         polite: BTreeSet::new(),

@@ -8,6 +8,7 @@ use poolwright_intake::IntakeError;
 use poolwright_intake::manifest::{self, Manifest};
 use serde_json::Value;
 
+use super::joined::joined;
 use crate::exit::Failure;
 use crate::problems::Problems;
 use crate::source::{self, Source};
@@ -61,15 +62,21 @@ pub fn add(existing: Existing, snapshot: &mut Snapshot, notes: &mut Vec<String>)
     problems.extend(existing.clashes(has_node, |pod| snapshot.pods.contains_key(pod)));
     let manifest = existing.manifest;
     if problems.is_empty() && manifest.nodes.is_empty() && manifest.claims.is_empty() {
-        problems.push("the files have no Node; write them with `kubectl get nodes,pods -A -o yaml`");
+        if manifest.left_out.iter().any(|object| object.starts_with("Node ")) {
+            problems.push(
+                "no Node in the files can be read; write them with `kubectl get nodes,pods -A -o yaml`",
+            );
+            problems.extend(Problems::all(manifest.notes_on_left_out()));
+        } else {
+            problems.push("the files have no Node; write them with `kubectl get nodes,pods -A -o yaml`");
+        }
         problems.extend(Problems::all(&manifest.mistaken));
     }
     if !problems.is_empty() {
         return Err(Failure::bad_input(format!("--existing cannot be used: {problems}")));
     }
-    let is_lost =
-        |note: &&String| note.split_once(": ").is_some_and(|(object, _)| manifest.left_out.contains(object));
-    notes.extend(manifest.notes.iter().filter(is_lost).map(|note| format!("--existing: {note}")));
+    let lost = joined(manifest.notes_on_left_out().cloned().collect());
+    notes.extend(lost.into_iter().map(|note| format!("--existing: {note}")));
     let ours = |what: &str, count: usize| {
         (count > 0).then(|| format!("--existing: ignored {what}: {count}; pass them with -f"))
     };

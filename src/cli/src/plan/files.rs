@@ -155,16 +155,17 @@ pub fn input(
             snapshot.daemonsets.insert(set.key.clone(), Arc::new(set));
         }
     }
-    let has_lost_pool = left_out.iter().any(|object| object.starts_with("NodePool "));
+    let lost_pools = left_out.iter().filter_map(|object| object.strip_prefix("NodePool "));
+    let lost_pools: Vec<String> = lost_pools.map(str::to_owned).collect();
     let unused = classes
         .classes
         .keys()
         // A pool that is left out may name it.
-        .filter(|_| !has_lost_pool)
+        .filter(|_| lost_pools.is_empty())
         .filter(|class| !snapshot.pools.values().any(|pool| pool.node_class == **class));
     notes.extend(unused.map(|class| format!("{class}: no NodePool names it, so it does not count")));
     // A pool that is left out buys nothing. Without any, a plan would use the whole catalogue.
-    let catalogue = if has_lost_pool && snapshot.pools.is_empty() {
+    let catalogue = if !lost_pools.is_empty() && snapshot.pools.is_empty() {
         offers.catalogue.filtered(|_, _| false)
     } else {
         pool::set_catalogues(&mut snapshot, &classes, false, offers, &mut notes)?
@@ -174,6 +175,7 @@ pub fn input(
         catalogue: CatalogueSummary::of(&catalogue),
         notes,
         unread,
+        lost_pools,
         on_unknown_nodes,
         refused,
         polite,

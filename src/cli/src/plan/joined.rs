@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-/// The most objects that are named in one note. Notes about no more objects stay as they are.
-const NAMED: usize = 3;
+use crate::not_sold::{NAMED, first_of};
 
-/// Joins notes that say the same of more than a few objects of one kind. Such a note comes where the first of them was.
+/// Joins notes that say the same of more objects of one kind than one note names. Such a note comes where the first of them was.
 pub fn joined(notes: Vec<String>) -> Vec<String> {
     let mut alike: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
     for note in &notes {
@@ -26,7 +25,7 @@ pub fn joined(notes: Vec<String>) -> Vec<String> {
         if !names.is_empty() {
             let shown: Vec<&str> = names.iter().map(String::as_str).collect();
             let (kind, said) = key;
-            all.push(format!("each of {} {kind} objects ({}): {said}", names.len(), few(&shown)));
+            all.push(format!("each of {} {kind} objects ({}): {said}", names.len(), first_of(&shown)));
         }
     }
     all
@@ -39,15 +38,6 @@ fn parts(note: &str) -> Option<(&str, &str, &str)> {
     let is_kind = kind.starts_with(|first: char| first.is_ascii_uppercase())
         && kind.bytes().all(|byte| byte.is_ascii_alphanumeric());
     (is_kind && !name.contains(' ')).then_some((kind, name, said))
-}
-
-/// Lists the first of some names, and says how many more there are.
-pub fn few(names: &[&str]) -> String {
-    let shown = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(NAMED) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::disruption::{MoveHistory, RoomMade, make_room};
-use poolwright_core::plan::{Plan, PlanOptions, Sharing, SpotRisk, plan};
+use poolwright_core::plan::{Plan, PlanOptions, Sharing, SpotRisk, UnplacedReason, plan};
 use poolwright_core::{Gang, PodKey, PoolName, Snapshot, why};
 use poolwright_intake::manifest::RefusedPods;
 use poolwright_report::plan::{CatalogueSummary, DocumentContext, PodNames, Refusal, document};
@@ -41,7 +41,7 @@ use crate::args::{InputFlags, PlanFlags, SearchFlags, SharingMode, limit};
 use crate::catalogue::{self, Selection};
 use crate::exit::{ExitStatus, Failure};
 use crate::solve_timer::SolveTimer;
-use crate::{overrides, price_age, print, scheduler, solve};
+use crate::{not_sold, overrides, price_age, print, scheduler, solve};
 
 use commitments::Prepaid;
 pub use pool::sold_by_missing;
@@ -56,6 +56,8 @@ pub struct Input {
     notes: Vec<String>,
     /// Objects of the input that make pods, but are not read.
     unread: Vec<String>,
+    /// NodePools of the input that are left out, because they cannot be read.
+    lost_pools: Vec<String>,
     /// Objects whose pods are bound to nodes that the input does not have.
     on_unknown_nodes: Vec<String>,
     /// Pods that an API server refuses to create.
@@ -138,7 +140,7 @@ pub fn plan_with_room(
     }
 }
 
-/// Adds to the messages of pods without a node which flags leave out the offerings that would hold them.
+/// Adds to the messages of pods without a node which flags leave out the offerings that would hold them, or which pools cannot be read.
 pub fn tell_of_flags(
     plan: &mut Plan,
     input: &Input,
@@ -146,7 +148,22 @@ pub fn tell_of_flags(
     options: &PlanOptions,
     search: &SearchFlags,
 ) {
+    tell_of_lost_pools(plan, input);
     narrowed::tell(plan, input, now, options, search.time_limit());
+}
+
+/// Names the pools that are left out, if there are no others. Without them, a plan says that none exists.
+fn tell_of_lost_pools(plan: &mut Plan, input: &Input) {
+    if input.lost_pools.is_empty() || !input.snapshot.pools.is_empty() {
+        return;
+    }
+    let names: Vec<&str> = input.lost_pools.iter().map(String::as_str).collect();
+    let names = not_sold::first_of(&names);
+    for left in plan.unplaced.iter_mut().filter(|left| left.reason == UnplacedReason::NoUsablePool) {
+        left.message = format!(
+            "every NodePool of the files is left out, because it cannot be read: {names}; correct what the notes name"
+        );
+    }
 }
 
 /// Plans and prints the plan.
@@ -259,6 +276,9 @@ pub fn prepare(
         files::input(&flags.filename, namespace, &existing, &offers)?
     };
     existing::add(existing, &mut input.snapshot, &mut input.notes)?;
+    let Snapshot { pools, pods, nodes, .. } = &input.snapshot;
+    let (pools, nodes) = (pools.values().map(|pool| &**pool), nodes.values().map(|node| &**node));
+    input.notes.extend(not_sold::unknown(&offers.catalogue, pools, pods.unbound(), nodes));
     if input.origin == missing::Origin::Files {
         input.preempting = preempt::place(&mut input.snapshot, &scheduler.profiles, &input.polite);
         input.notes.extend(input.preempting.iter().map(ToString::to_string));
@@ -267,7 +287,8 @@ pub fn prepare(
         limits::Sold::of(&offers.catalogue, input.snapshot.catalogues.values().flatten(), sharing(flags)?);
     input.notes.extend(sold.judge(&limits)?);
     input.notes.extend(sold.notes(input.snapshot.pools.values().map(|pool| &**pool)));
-    if input.origin == missing::Origin::Files {
+    // A cluster shows everything.
+    if input.origin != missing::Origin::Cluster {
         input.notes.splice(0..0, unseen::notes(&input.snapshot));
     }
     let Prepaid { terms, reserved } = prepaid;

@@ -79,7 +79,6 @@ pub fn without_pool(
     let range = Range { class: &pool.node_class, sold: &sold, left_out: Some(&unsold) };
     let (asked, note) = not_sold::without_pool(range, &whole, snapshot.pods.unbound());
     notes.extend(note);
-    notes.extend(not_sold::unknown_to_all(&offers.catalogue, snapshot.pods.unbound()));
     unsold.retain(|name, _| !asked.contains(name));
     let catalogue = whole.filtered(|kind, _| !unsold.contains_key(&kind.name));
     let catalogue = with_other_kinds(catalogue, None);

@@ -48,6 +48,7 @@ pub fn input(
         catalogue: CatalogueSummary::of(&chosen),
         notes,
         unread: Vec::new(),
+        lost_pools: Vec::new(),
         on_unknown_nodes: Vec::new(),
         refused: Vec::new(),
         polite: BTreeSet::new(),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use poolwright_core::{ClaimName, Node, Snapshot};
 use poolwright_terms::ConditionType;
 
-use super::joined::few;
+use crate::not_sold::first_of;
 
 /// What to do about objects that the files lack.
 const REMEDY: &str = "give what `kubectl get nodes -o yaml` prints, too";
@@ -33,7 +33,7 @@ fn claims_without_nodes(snapshot: &Snapshot) -> Option<String> {
     Some(format!(
         "{claims} {}: the files lack {nodes}, so the room there does not count, and the plan may buy nodes for pods that fit there; \
          {REMEDY}",
-        few(&names)
+        first_of(&names)
     ))
 }
 
@@ -59,6 +59,6 @@ fn nodes_without_status(snapshot: &Snapshot) -> Option<String> {
     Some(format!(
         "{nodes} {}: {status} no allocatable resources or no condition Ready, so the room there does not count, and the plan may buy \
          nodes for pods that fit there; {REMEDY}",
-        few(&names)
+        first_of(&names)
     ))
 }

@@ -259,14 +259,21 @@ pub fn intolerable<'a>(pools: &[Pool], pods: impl Iterator<Item = &'a Pod> + Clo
 
 impl Pools {
     /// Says which types pools and pods ask for by name although no class sells them by default, and which values no offering has.
-    pub fn not_sold<'a>(&'a self, prices: &Catalogue, pods: impl Iterator<Item = &'a Pod>) -> Vec<String> {
+    pub fn not_sold<'a>(
+        &'a self,
+        prices: &Catalogue,
+        pods: impl Iterator<Item = &'a Pod> + Clone,
+    ) -> Vec<String> {
         let range = |(class, sold): (&'a NodeClassRef, &'a Arc<Catalogue>)| Range {
             class,
             sold,
             left_out: self.left_out.get(class),
         };
         let ranges: Vec<Range<'_>> = self.sold.iter().map(range).collect();
-        not_sold::notes(&ranges, prices, self.models.iter(), pods)
+        let mut notes = not_sold::notes(&ranges, prices, self.models.iter(), pods.clone());
+        // A replay begins without nodes.
+        notes.extend(not_sold::unknown(prices, self.models.iter(), pods, std::iter::empty()));
+        notes
     }
 
     /// Adds the catalogue of each class.

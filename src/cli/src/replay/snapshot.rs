@@ -74,6 +74,8 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
     let mut planned: BTreeSet<(String, String)> =
         planned.map(|pod| (pod.key.namespace().to_owned(), pod.key.name().into_owned())).collect();
     let mut missing = Missing::of(&manifest.missing);
+    let unreadable = manifest.notes_on_left_out().filter(|note| note.starts_with("Pod "));
+    let unreadable: Vec<String> = unreadable.cloned().collect();
     let mut work = Work { notes: std::mem::take(&mut manifest.notes), ..Work::default() };
     let gangs = Gangs::of(&manifest.pod_groups, &mut work.notes);
     work.objects.extend(gangs.objects);
@@ -163,6 +165,8 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
         left_out.tell(&mut why);
         if left_out.has_pods() {
             problems.push(format!("no pod of --snapshot can be played: {}", why.join("; ")));
+        } else if !unreadable.is_empty() {
+            problems.extend(Problems::all(&unreadable));
         } else if !manifest.mistaken.is_empty() {
             problems.extend(Problems::all(&manifest.mistaken));
         } else {

@@ -117,6 +117,11 @@ fn a_printed_pool_or_claim_with_a_new_field_counts_and_a_broken_one_is_left_out_
         "{plan}"
     );
     assert!(told.contains("the object is left out, so nothing is bought in this pool"), "{told}");
+    let why = plan["unplaced"][0]["message"].as_str().expect("a message");
+    assert!(
+        why.starts_with("every NodePool of the files is left out, because it cannot be read: gpu;"),
+        "{why}"
+    );
 
     let mut claim = claim();
     claim["status"]["interruption"] =
@@ -159,4 +164,63 @@ fn units_that_a_limit_leaves_without_room_are_counted_beside_those_that_fit_no_o
     let (_, told) = planned(&[class(), pool]);
     assert!(told.contains("no room is kept for 1 unit: "), "{told}");
     assert!(told.contains("the plan leaves 1 more unit of its buffer without room"), "{told}");
+}
+
+/// Plans with these objects as those of `--existing`, in a file of this name, and returns the notes.
+fn told_beside(name: &str, existing: &[Value], args: &[&str], input: &str) -> String {
+    let file = std::env::temp_dir().join(format!("poolwright-{name}-{}.json", std::process::id()));
+    std::fs::write(&file, list(existing)).expect("a temporary file");
+    let args = [args, &["--existing", file.to_str().expect("UTF-8")]].concat();
+    let told = notes(&plan(&args, input));
+    std::fs::remove_file(&file).expect("it is ours");
+    told
+}
+
+#[test]
+fn existing_nodes_that_cannot_be_read_are_not_said_to_be_missing() {
+    let mut broken = node();
+    broken["spec"]["providerID"] = json!(7);
+    let args = ["plan", "-f", "fixtures/manifests/two-gpu-pods.yaml", "--existing", "-"];
+    let output = poolwright(&args, &list(&[broken]));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("no Node in the files can be read") && said.contains("spec.providerID"), "{said}");
+    assert!(!said.contains("the files have no Node"), "{said}");
+}
+
+#[test]
+fn an_existing_node_without_a_status_is_named_beside_a_trace_too() {
+    let mut bare = node();
+    bare.as_object_mut().expect("an object").remove("status");
+    let trace = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n\
+                 one,4000,16384,0,0,,LS,Running,0,100,0\n";
+    let told = told_beside("trace", &[bare], &["--trace", "-"], trace);
+    assert!(told.contains("Node gpu-a: its status has no allocatable resources"), "{told}");
+}
+
+#[test]
+fn a_zone_of_an_existing_node_is_not_said_to_be_misspelt() {
+    const UNKNOWN: &str =
+        "no offering in the catalogue has these values of `topology.kubernetes.io/zone`: cellar";
+    let (mut wants, mut there) = (pod("waits", None), node());
+    wants["spec"]["nodeSelector"] = json!({"topology.kubernetes.io/zone": "cellar"});
+    there["metadata"]["labels"] = json!({"topology.kubernetes.io/zone": "cellar"});
+    let input = list(&[class(), pool(), wants]);
+    let elsewhere = told_beside("no-zone", &[node()], &["-f", "-"], &input);
+    assert!(elsewhere.contains(UNKNOWN), "{elsewhere}");
+    let told = told_beside("zone", &[there], &["-f", "-"], &input);
+    assert!(!told.contains(UNKNOWN), "{told}");
+}
+
+#[test]
+fn many_existing_pods_that_cannot_be_read_share_a_note_which_says_that_their_room_counts_as_free() {
+    let mut all = vec![node()];
+    for name in ["a", "b", "c", "d", "e"] {
+        let mut broken = pod(name, Some("gpu-a"));
+        broken["spec"]["containers"] = json!([]);
+        all.push(broken);
+    }
+    let told = told_beside("pods", &all, &["-f", "fixtures/manifests/two-gpu-pods.yaml"], "");
+    assert!(told.contains("--existing: each of 5 Pod objects (ml/a, ml/b, ml/c and 2 more): "), "{told}");
+    assert!(told.contains("the object is left out, so a plan counts its room as free"), "{told}");
 }

@@ -298,3 +298,20 @@ spec:
     assert!(left.contains("use an EC2NodeClass with `spec.efa: Auto`"), "{left}");
     assert!(!left.contains("KwokNodeClass `trial` has a setting"), "{left}");
 }
+
+#[test]
+fn a_class_of_another_cloud_is_no_remedy_for_small_disks() {
+    let left = |provider: &str| {
+        let text = format!(
+            "{{apiVersion: poolwright.dev/v1alpha1, kind: KwokNodeClass, metadata: {{name: trial}}, spec: {{provider: {provider}}}}}\n---\n\
+             {{apiVersion: poolwright.dev/v1alpha1, kind: NodePool, metadata: {{name: p}}, spec: {{template: {{spec: {{nodeClassRef: \
+             {{group: poolwright.dev, kind: KwokNodeClass, name: trial}}}}}}}}}}\n---\n\
+             {{apiVersion: v1, kind: Pod, metadata: {{name: w}}, spec: {{containers: [{{name: c, resources: {{requests: \
+             {{cpu: 1, ephemeral-storage: 90Ti}}}}}}]}}}}\n"
+        );
+        plan(&["-f", "-"], &text)["unplaced"][0]["message"].to_string()
+    };
+    let (aws, gcp) = (left("aws"), left("gcp"));
+    assert!(aws.contains("use an EC2NodeClass with larger disks"), "{aws}");
+    assert!(gcp.contains("have at most") && !gcp.contains("EC2NodeClass"), "{gcp}");
+}

@@ -1,4 +1,5 @@
-//! The loop that keeps what is known about the durations of pods in a ConfigMap, so that a new leader knows it too.
+//! The loop that keeps what is learned from pods in a ConfigMap, so that a new leader knows it too: how long they run, how soon nodes
+//! without work get the next one, and how often they come.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -59,9 +59,8 @@ impl PlanContext<'_> {
             let pods: Vec<&Pod> = pods.map(AsRef::as_ref).collect();
             let spreads: BTreeSet<usize> =
                 pods.iter().flat_map(|pod| self.spreads_of(&pod.key)).copied().collect();
-            let capacity = &catalogue.types()[claim.instance_type()].allocatable;
             let weight = self.snapshot.pools.get(&claim.pool).map_or(0, |pool| pool.weight);
-            let is_dear = !spreads.is_empty() && usual.are_exceeded(&pods, claim, capacity, weight);
+            let is_dear = !spreads.is_empty() && usual.are_exceeded(&pods, claim, weight);
             for (at, choice) in choices {
                 let spread = &relations.spreads[*at];
                 let Some(domain) = labels.get(relations.keys[spread.key]) else { continue };
@@ -188,15 +187,9 @@ struct UsualPrices<'s, 'a, 'p> {
 impl<'p> UsualPrices<'_, '_, 'p> {
     /// Returns whether each of these pods costs more than [`DEARER`] times as much on a node as on the cheapest one without limits.
     /// Nodes of another capacity type, or of pools with a lower weight, are not compared: a limit is not why they are not bought.
-    fn are_exceeded(
-        &mut self,
-        pods: &[&'p Pod],
-        claim: &PlannedClaim,
-        capacity: &ResourceList,
-        weight: u32,
-    ) -> bool {
-        let Some(price) = claim.price() else { return false };
+    fn are_exceeded(&mut self, pods: &[&'p Pod], claim: &PlannedClaim, weight: u32) -> bool {
         let (supply, capacity_type) = (self.supply, claim.offering().capacity_type);
+        let Some((price, capacity)) = claim.price().zip(capacity_of(supply, claim)) else { return false };
         pods.iter().copied().all(|pod| {
             let (spec, requests) = (&pod.spec, &pod.spec.requests);
             let of = || prices(supply, spec, capacity_type, weight);
@@ -205,6 +198,15 @@ impl<'p> UsualPrices<'_, '_, 'p> {
             cost_of_part(requests, capacity, price) > least.saturating_mul(DEARER)
         })
     }
+}
+
+/// Returns the capacity for pods of a planned node, as the supply counts it: with places for volumes, and without DaemonSets.
+fn capacity_of<'s>(supply: &'s Supply<'_>, claim: &PlannedClaim) -> Option<&'s ResourceList> {
+    let at = supply.pools.iter().position(|offered| offered.pool.name == claim.pool)?;
+    let offers = &supply.pools[at].offers;
+    let planned =
+        offers.binary_search_by(|offer| supply.offering(at, offer.offering).id.cmp(claim.offering()));
+    Some(&supply.capacities[offers[planned.ok()?].capacity])
 }
 
 /// Returns the lowest price of each capacity that pools of at least this weight sell for a pod.

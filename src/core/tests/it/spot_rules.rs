@@ -375,6 +375,19 @@ fn pods_beyond_a_limit_are_told_what_it_lacks_room_for() {
 }
 
 #[test]
+fn a_choice_of_capacity_types_that_need_not_be_left_is_not_blamed_for_a_limit() {
+    let choosing = Pool { min_values: [(CAPACITY_TYPE.to_owned(), 2)].into(), ..percent(34) };
+    let options = PlanOptions { min_values: MinValuesPolicy::BestEffort, ..PlanOptions::default() };
+    let plan = plan(&of_three_types("3.30", choosing), at(10), &options, &mut NeverStop);
+    assert_eq!((bought_of(&plan), &plan.refused), ((2, 3), &Vec::new()));
+    assert_eq!(
+        plan.unplaced[0].message,
+        "pool `gpu` must have at least 34 % of its nodes on demand (spec.spot.onDemandFloor), and limit usdPerHour leaves too little \
+         for another on-demand node that fits it; raise the limit, or lower the floor"
+    );
+}
+
+#[test]
 fn the_bound_of_a_plan_that_a_limit_cuts_short_is_for_the_pods_that_have_a_place() {
     let plan = planned(&of_three_types("3.00", number(2)));
     assert_eq!((bought_of(&plan), plan.cost), ((2, 3), usd("2.80")));

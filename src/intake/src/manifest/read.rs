@@ -176,6 +176,9 @@ impl Object {
             (GROUP, "NodePool") => ", so nothing is bought in this pool",
             (GROUP, "NodeClaim") => ", so the plan may buy its node again",
             ("", "Node") => ", so the plan may buy nodes for pods that fit there",
+            ("", "Pod") if self.value["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty()) => {
+                ", so a plan counts its room as free"
+            }
             _ => "",
         }
     }

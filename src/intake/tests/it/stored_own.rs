@@ -35,3 +35,17 @@ fn a_written_pool_that_cannot_be_read_is_an_error() {
     let written = pool("mine", json!({"futureField": 1}));
     assert!(parse("pool.yaml", &written.to_string()).is_err());
 }
+
+#[test]
+fn a_printed_pod_that_has_a_node_and_cannot_be_read_says_that_its_room_counts_as_free() {
+    let pod = |name: &str, node: &str| {
+        let spec = json!({"nodeName": node, "containers": []});
+        stored(object("v1", "Pod", name, spec), None)
+    };
+    let told = read(&[pod("runs", "n"), pod("waits", "")]).notes;
+    let ends = |name: &str, end: &str| {
+        told.iter().any(|note| note.starts_with(&format!("Pod default/{name}: ")) && note.ends_with(end))
+    };
+    assert!(ends("runs", "the object is left out, so a plan counts its room as free"), "{told:?}");
+    assert!(ends("waits", "the object is left out"), "{told:?}");
+}

@@ -60,13 +60,18 @@ impl Custom {
         self.whole.problems(object, before)
     }
 
-    /// Returns the object with this status, and its validation errors.
-    pub fn with_status(&self, before: &Value, status: Option<Value>) -> (Value, Vec<(String, String)>) {
+    /// Returns the object with this status, and its validation errors if it is to be validated.
+    pub fn with_status(
+        &self,
+        before: &Value,
+        status: Option<Value>,
+        is_validated: bool,
+    ) -> (Value, Vec<(String, String)>) {
         let mut object = before.clone();
         let Some(part) = &self.status else {
             set(&mut object, "status", status);
             self.complete(&mut object);
-            let problems = self.problems(&object, Some(before));
+            let problems = if is_validated { self.problems(&object, Some(before)) } else { Vec::new() };
             return (object, problems);
         };
         let of = |status: Option<Value>| {
@@ -76,7 +81,11 @@ impl Custom {
         };
         let mut fields = of(status);
         part.complete(&mut fields);
-        let problems = part.problems(&fields, Some(&of(before.get("status").cloned())));
+        let problems = if is_validated {
+            part.problems(&fields, Some(&of(before.get("status").cloned())))
+        } else {
+            Vec::new()
+        };
         set(&mut object, "status", fields.get_mut("status").map(Value::take));
         (object, problems)
     }

@@ -29,6 +29,8 @@ pub(super) struct Traits {
     pub generation: bool,
     /// An update needs no resource version.
     pub unconditional: bool,
+    /// Custom resources are not validated, because their writers are trusted.
+    pub trusted: bool,
 }
 
 impl Kind {
@@ -52,7 +54,7 @@ impl Kind {
         served
             .map(|version| {
                 let custom = Custom::new(&spec.group, &spec.names.kind, version);
-                let traits = Traits { status: custom.has_status(), generation: true, unconditional: false };
+                let traits = Traits { status: custom.has_status(), generation: true, ..Traits::default() };
                 Self {
                     group: spec.group.clone(),
                     version: version.name.clone(),
@@ -129,5 +131,5 @@ pub(super) fn pod_group() -> Kind {
 }
 
 fn counted_strict() -> Traits {
-    Traits { status: true, generation: true, unconditional: false }
+    Traits { status: true, generation: true, ..Traits::default() }
 }

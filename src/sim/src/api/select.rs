@@ -21,7 +21,7 @@ pub(super) struct Filter {
 /// `path=value` or `path!=value`.
 #[derive(Debug)]
 struct Field {
-    path: String,
+    path: Vec<String>,
     value: String,
     equal: bool,
 }
@@ -58,7 +58,8 @@ impl Filter {
             if !known {
                 return Err(Refusal::bad_request(format!("field label not supported: {path}")));
             }
-            fields.push(Field { path: path.to_owned(), value: value.to_owned(), equal });
+            let path = path.split('.').map(str::to_owned).collect();
+            fields.push(Field { path, value: value.to_owned(), equal });
         }
         Ok(Self { namespace, name: None, labels: labels.transpose()?, fields })
     }
@@ -93,9 +94,11 @@ impl Filter {
 
 impl Field {
     fn takes(&self, object: &Value) -> bool {
-        let is = match self.path.split('.').fold(object, |value, part| &value[part]) {
+        let is = match self.path.iter().fold(object, |value, part| &value[part]) {
             Value::String(text) => *text == self.value,
-            Value::Null if self.path == "spec.hostNetwork" => self.value == "false",
+            Value::Null if self.path.last().is_some_and(|part| part == "hostNetwork") => {
+                self.value == "false"
+            }
             Value::Null => self.value.is_empty(),
             Value::Bool(is) => self.value.parse() == Ok(*is),
             _ => false,

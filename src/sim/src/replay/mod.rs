@@ -164,6 +164,8 @@ impl Replay {
                 cluster.know(&stored);
             }
         }
+        // The objects above are the user's.
+        server.trust_writers();
         cluster.bind_at_once();
         let mut ledger = Ledger::new(&server);
         let process = Process::new("controller", 1);

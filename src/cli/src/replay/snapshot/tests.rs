@@ -338,3 +338,12 @@ fn a_misspelt_kind_is_named_if_a_snapshot_has_no_pods() {
     let meant = "cluster.yaml: Deploymnt default/x: apps/v1 Deploymnt is not read; did you mean Deployment?";
     assert!(said.contains(meant), "{said}");
 }
+
+#[test]
+fn pods_that_cannot_be_read_are_not_said_to_be_missing() {
+    let mut broken = pod(&json!({"name": "p", "uid": "u"}), &json!({}), "Running");
+    broken["spec"]["containers"] = json!([]);
+    let said = work(&list(&[broken])).unwrap_err();
+    assert!(said.contains("Pod default/p: spec.containers: "), "{said}");
+    assert!(!said.contains("have no running or waiting pod"), "{said}");
+}

@@ -1,7 +1,7 @@
 //! Tests of spread pods whose pools have limits that do not let every zone have a node.
 
 use poolwright_catalog::{ResourceList, ResourceName};
-use poolwright_core::{Pool, PoolLimits};
+use poolwright_core::{NodeDrivers, PodVolume, Pool, PoolLimits};
 use poolwright_terms::labels::INSTANCE_TYPE;
 
 use super::*;
@@ -97,6 +97,21 @@ fn pods_share_the_zones_that_a_limit_lets_have_nodes() {
 fn pods_stay_in_all_zones_if_the_limit_lets_them() {
     let (counts, _, left) = outcome(&waiting([cpu_nodes(nodes(5))], 5, 0));
     assert_eq!((counts, left), (vec![1, 1, 1, 1, 1], 0));
+}
+
+#[test]
+fn pods_that_attach_volumes_stay_in_all_zones_although_the_catalogue_lists_no_places_for_volumes() {
+    let sold = catalogue(vec![Kind("c7.2xlarge", capacity(8, 32, 0), None, CPU_NODE)]);
+    let driver = "ebs.csi.aws.com".to_owned();
+    let pod = |at: usize| {
+        let volume = PodVolume::Attached { driver: driver.clone(), handle: format!("vol-{at}") };
+        spreading(Pod { volumes: vec![volume], ..app(&format!("w{at}"), "web") }, 1)
+    };
+    let snapshot = with(cluster(sold, [pool("cpu")]), (0..4).map(pod));
+    let limits = [(driver, 20)].into();
+    let drivers = NodeDrivers { node: "n".into(), limits, ..NodeDrivers::default() };
+    let (counts, _, left) = outcome(&with(snapshot, [drivers]));
+    assert_eq!((counts, left), (vec![1, 1, 1, 1], 0));
 }
 
 #[test]

@@ -417,14 +417,27 @@ impl<'a> World<'a> {
         home.used.iter_mut().zip(&self.market.requests[class]).for_each(|(used, asked)| *used -= asked);
         home.pods.retain(|other| *other != pod);
         if self.market.is_kept(home.offer) {
-            for pod in std::mem::take(&mut self.waiting) {
-                self.at(self.now, Event::Arrive { pod });
-            }
+            self.give_room(node);
         } else if home.pods.is_empty() && home.is_open() {
             let had = home.had;
             self.at(self.now + self.idle(), Event::Empty { node, had });
         }
         self.changed = true;
+    }
+
+    /// Gives the room of a node that a static pool keeps to the pods that wait for it, in the order in which they wait. No other
+    /// node has room for them, so they need no look at all nodes.
+    fn give_room(&mut self, node: usize) {
+        for pod in std::mem::take(&mut self.waiting) {
+            let home = &self.nodes[node];
+            let is_taken = self.method == Method::OnePodPerNode && !home.pods.is_empty();
+            let fits = |class: usize| self.market.holds(home.offer, &home.used, class);
+            if !is_taken && self.works[pod].class.is_some_and(fits) {
+                self.place(pod, node);
+            } else {
+                self.waiting.push(pod);
+            }
+        }
     }
 
     fn empty(&mut self, node: usize, had: usize) {

@@ -298,6 +298,7 @@ impl Run<'_, '_, '_, '_> {
         stop: &mut dyn StopSignal,
     ) -> Option<OnDemandFirst> {
         let TooEarly { candidates, columns, problem, lacking, .. } = call;
+        let work = self.inputs.options.solver.work;
         let of_pool =
             |column: &Column| self.bought(candidates, *column).map(|(pool, id)| (pool, is_spot(id)));
         let bought: Vec<Option<(usize, bool)>> = columns.all.iter().map(of_pool).collect();
@@ -327,7 +328,7 @@ impl Run<'_, '_, '_, '_> {
             }
             let solved = solve(&without, &self.inputs.options.solver, stop);
             let first = self.checked(&without, solved)?;
-            if let Some(first) = self.part(call, first, &bought, stop) {
+            if let Some(first) = self.part(call, first, &bought, work, stop) {
                 best.improve(first);
             }
         }
@@ -339,7 +340,7 @@ impl Run<'_, '_, '_, '_> {
         let mut with_spot = None;
         for set in &sets {
             let cheapest = self.on_cheapest(problem, &bought, set, stop);
-            if let Some(part) = cheapest.and_then(|part| self.part(call, part, &bought, stop)) {
+            if let Some(part) = cheapest.and_then(|part| self.part(call, part, &bought, work, stop)) {
                 best.improve(part);
             }
             with_spot = self.on_marked(call, &bought, set, &mut best, stop);
@@ -349,17 +350,18 @@ impl Run<'_, '_, '_, '_> {
         Some(OnDemandFirst { solution, closed, cost, without_spot, with_spot })
     }
 
-    /// Returns the plan whose first part is a solution; `None` if there is none.
+    /// Returns the plan whose first part is a solution; `None` if there is none. The search for the rest may take this much work.
     fn part(
         &self,
         call: TooEarly<'_>,
         solution: Solution,
         bought: &Bought,
+        work: u64,
         stop: &mut dyn StopSignal,
     ) -> Option<Tried> {
         let mut rest = rest(call.problem, &solution);
         close_spot(&mut rest, bought, &lacking_after(bought, call.lacking, &solution));
-        let solved = self.tried(&rest, self.inputs.options.solver.work, stop)?;
+        let solved = self.tried(&rest, work, stop)?;
         let (left, cost) = (left_by_class(&rest, &solved), solution.objective() + solved.objective());
         Some(Tried { solution, closed: call.lacking.clone(), left, cost })
     }
@@ -382,7 +384,8 @@ impl Run<'_, '_, '_, '_> {
         let all = choices.all();
         let is_all = all.is_some();
         let mut open = VecDeque::from(all.unwrap_or_else(|| vec![choices.cheapest()]));
-        // All choices together may take as much work as one search.
+        // A choice takes up to three searches: for all pods, for those that come first, and for the rest. So all choices together may
+        // take as much work as three searches.
         let tries = if is_all { open.len() } else { MOST_CHOICES };
         let work = self.inputs.options.solver.work / (tries as u64).max(1);
         let (mut seen, mut bounds) = (BTreeSet::new(), Vec::new());
@@ -408,7 +411,7 @@ impl Run<'_, '_, '_, '_> {
                 let mut first = choices.unmarked(&choice, &first)?;
                 // The pods that it leaves out are those of the next round.
                 first.unplaced.clear();
-                self.part(call, first, bought, stop)
+                self.part(call, first, bought, work, stop)
             });
             let is_better = other.is_some_and(|other| best.improve(other));
             if !is_all && (is_better || seen.len() == 1) {

@@ -2,8 +2,8 @@
 //! may leave such a domain out.
 //!
 //! At first no new domain is left out, so that pods are spread widely. A later attempt leaves some out, the dearest first, and counts
-//! if it is cheaper. Without `minDomains`, no domain gets more pods than if none was left out. So the loss of one domain stops no more
-//! pods at worst.
+//! if it is cheaper. Without `minDomains`, the fullest domain gets no more pods than if none was left out. So the loss of one domain
+//! stops no more pods at worst.
 //!
 //! This wish gives way if pods would be left out, or would need nodes of a much dearer kind. `plan/fewer_domains.rs` then says which
 //! new domains are the only ones that count.
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_min_domains_no_domain_gets_more_pods_because_others_are_left_out() {
+    fn without_min_domains_the_fullest_domain_gets_no_more_pods_because_others_are_left_out() {
         for all in 1..=8_u64 {
             for pods in 0..=40_u64 {
                 let left_out = dispensable(&TopologySpreadConstraint::default(), all, pods);

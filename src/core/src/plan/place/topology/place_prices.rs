@@ -140,7 +140,7 @@ pub(crate) fn cost_of_part(requests: &ResourceList, capacity: &ResourceList, pri
         u128::from(amount) * 1_000_000 / u128::from(capacity.get(name.as_str()).max(1))
     };
     let share = requests.iter().map(share).max().unwrap_or(0);
-    share * u128::from(price.micros())
+    share.saturating_mul(u128::from(price.micros()))
 }
 
 /// Returns the requests rounded down to two binary digits, so that only a few distinct ones need an estimate.
@@ -150,4 +150,16 @@ fn rough(requests: &ResourceList) -> ResourceList {
         amount / unit * unit
     };
     requests.iter().map(|(name, amount)| (name.clone(), round(amount))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cost_of_a_pod_that_no_node_holds_does_not_overflow() {
+        let requests = ResourceList::new().with(ResourceName::CPU, u64::MAX);
+        let price = UsdPerHour::from_micros(u64::MAX);
+        assert_eq!(cost_of_part(&requests, &ResourceList::new(), price), u128::MAX);
+    }
 }
