@@ -59,8 +59,8 @@ fn refused(problems: Problems) -> Failure {
 /// The names of the resources that instance types have. A limit on any other resource limits nothing.
 pub struct Sold {
     names: BTreeSet<String>,
-    /// Whether GPUs are cut into MIG instances, whose names the catalogue does not have.
-    has_mig: bool,
+    /// Whether GPUs of new nodes are cut into MIG instances.
+    cuts_gpus: bool,
 }
 
 impl Sold {
@@ -78,7 +78,7 @@ impl Sold {
                 }
             }
         }
-        Self { names, has_mig: matches!(sharing, Sharing::Mig { .. }) }
+        Self { names, cuts_gpus: matches!(sharing, Sharing::Mig { .. }) }
     }
 
     /// Judges the limits of `--limit`. Returns a note about each that limits nothing.
@@ -95,7 +95,7 @@ impl Sold {
                     problems
                         .push(format!("--limit {name}: no instance type has {name}; did you mean {meant}?"));
                 }
-                None => notes.push(format!("--limit {name}: {}", limits_nothing(name))),
+                None => notes.push(format!("--limit {name}: {}", self.limits_nothing(name))),
             }
         }
         problems.or(notes).map_err(refused)
@@ -107,7 +107,7 @@ impl Sold {
         for pool in pools {
             for (name, meant) in self.lacks(&pool.limits) {
                 let hint = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
-                notes.push(format!("NodePool {}: {}{hint}", pool.name, limits_nothing(name)));
+                notes.push(format!("NodePool {}: {}{hint}", pool.name, self.limits_nothing(name)));
             }
         }
         notes
@@ -116,9 +116,7 @@ impl Sold {
     /// Returns the limited resources that no instance type has, each with the one that is probably meant.
     fn lacks<'l>(&'l self, limits: &'l PoolLimits) -> Vec<(&'l str, Option<&'l str>)> {
         let names = limits.resources.keys().map(ResourceName::as_str);
-        let unsold = names
-            .filter(|name| !self.names.contains(*name))
-            .filter(|name| !self.has_mig || !name.starts_with(ResourceName::MIG_PREFIX));
+        let unsold = names.filter(|name| !self.names.contains(*name));
         let with_meant = unsold.map(|name| {
             // A catalogue without GPUs does not have this name either.
             let known = self.names.iter().map(String::as_str).chain([ResourceName::NVIDIA_GPU]);
@@ -126,10 +124,15 @@ impl Sold {
         });
         with_meant.collect()
     }
-}
 
-fn limits_nothing(name: &str) -> String {
-    format!("no instance type has {name}, so this limit limits nothing")
+    fn limits_nothing(&self, name: &str) -> String {
+        if self.cuts_gpus && name.starts_with(ResourceName::MIG_PREFIX) {
+            return "new nodes count with their GPUs, not with the MIG instances that these are cut into, so this limit limits nothing; \
+                    limit nvidia.com/gpu"
+                .to_owned();
+        }
+        format!("no instance type has {name}, so this limit limits nothing")
+    }
 }
 
 fn add(limits: &mut PoolLimits, text: &str) -> Result<(), String> {
@@ -204,11 +207,13 @@ mod tests {
     }
 
     #[test]
-    fn mig_instances_are_sold_where_gpus_are_cut() {
+    fn a_limit_on_mig_instances_is_noted_with_what_limits_them() {
         let limits = of(&["nvidia.com/mig-1g.5gb=2"]).unwrap();
-        let sold = |sharing| Sold::of(&poolwright_catalog::builtin(), [], sharing);
-        assert_eq!(sold(Sharing::Mig { mixed: false }).judge(&limits).unwrap(), [""; 0]);
-        assert_eq!(sold(Sharing::Whole).judge(&limits).unwrap().len(), 1);
+        let told = |sharing| Sold::of(&poolwright_catalog::builtin(), [], sharing).judge(&limits).unwrap();
+        let cut = told(Sharing::Mig { mixed: false });
+        assert!(cut.len() == 1 && cut[0].ends_with("; limit nvidia.com/gpu"), "{cut:?}");
+        let whole = "--limit nvidia.com/mig-1g.5gb: no instance type has nvidia.com/mig-1g.5gb, so this limit limits nothing";
+        assert_eq!(told(Sharing::Whole), [whole]);
     }
 
     #[test]

@@ -150,3 +150,55 @@ fn a_cheaper_way_that_uses_a_heavier_pool_less_names_the_weights_and_what_they_c
     );
     assert!(said.contains(&why), "{said}");
 }
+
+#[test]
+fn places_are_not_said_to_hold_a_bound_that_is_unknown() {
+    let plan = |other: &str| {
+        said(&format!(
+            "apiVersion: poolwright.dev/v1alpha1
+kind: NodePool
+metadata: {{name: few}}
+spec:
+  limits: {{nodes: 1}}
+  template:
+    spec:
+      nodeClassRef: {{group: poolwright.dev, kind: KwokNodeClass, name: aws}}
+      requirements:
+        - {{key: poolwright.dev/capacity-type, operator: In, values: [on-demand]}}
+        - {{key: poolwright.dev/instance-family, operator: In, values: [g6]}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: web}}
+spec:
+  replicas: 6
+  selector: {{matchLabels: {{app: web}}}}
+  template:
+    metadata: {{labels: {{app: web}}}}
+    spec:
+      containers: [{{name: c, image: x, resources: {{requests: {{cpu: '1'}}}}}}]
+      topologySpreadConstraints:
+        - maxSkew: 1
+          topologyKey: topology.kubernetes.io/zone
+          whenUnsatisfiable: DoNotSchedule
+          labelSelector: {{matchLabels: {{app: web}}}}
+{other}"
+        ))
+    };
+    let bounded = plan("");
+    assert!(bounded.contains("(zones, nodes to share) first; the lower bound holds with these"), "{bounded}");
+    // A pod without a rule could have used the zones that are left out.
+    let unknown = plan(
+        "---
+apiVersion: v1
+kind: Pod
+metadata: {name: other}
+spec:
+  nodeSelector: {node.kubernetes.io/instance-type: g6.48xlarge}
+  containers: [{name: c, image: x}]
+",
+    );
+    assert!(unknown.contains("Lower bound none is known"), "{unknown}");
+    assert!(unknown.contains("(zones, nodes to share) first"), "{unknown}");
+    assert!(!unknown.contains("lower bound holds"), "{unknown}");
+}

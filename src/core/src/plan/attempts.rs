@@ -34,6 +34,9 @@ const LEAST_WORK: u64 = 200_000;
 /// The work of a search for pods to leave out, as a multiple of the largest attempt before.
 const WORK_OF_SEARCH: u64 = 4;
 
+/// With at most so many pods, the pods that break a rule are also given up step by step after such a search.
+const GIVEN_UP_TOO: usize = 250;
+
 /// The last of several attempts at a plan.
 struct LastAttempt {
     attempt: Attempt,
@@ -176,8 +179,6 @@ impl PlanContext<'_> {
         let left = |attempt: &Attempt| -> Vec<PodKey> {
             attempt.plan.unplaced.iter().map(|left| left.pod.clone()).collect()
         };
-        let unpriced =
-            |attempt: &Attempt| attempt.plan.claims.iter().filter(|claim| claim.price().is_none()).count();
         // Pods that are kept off offerings for the sake of others would be told that nothing fits them.
         let unserved = |attempt: &Attempt| -> Vec<PodKey> {
             let left = attempt.plan.unplaced.iter().filter(|left| !left.reason.may_be_for_others());
@@ -192,6 +193,15 @@ impl PlanContext<'_> {
             && unserved(next) == unserved(best)
             && next.preferences.dropped == best.preferences.dropped
             && !next.left_out.may_get_nodes(&self.relations, self.snapshot, &next.plan.claims)
+    }
+
+    /// Returns whether an attempt that keeps the rules leaves out fewer pods than another one, or as many at a lower cost.
+    fn is_fuller(&self, one: &Attempt, other: &Attempt) -> bool {
+        let (left, left_by_other) = (self.left_over(&one.plan), self.left_over(&other.plan));
+        let is_cheaper = one.objective < other.objective && unpriced(one) <= unpriced(other);
+        one.plan.refused.is_empty()
+            && one.violations.is_empty()
+            && (left < left_by_other || (left == left_by_other && is_cheaper))
     }
 
     /// Returns the priorities of unplaced pods, the highest first. The plan with the lesser list leaves out fewer pods of the highest
@@ -219,6 +229,8 @@ impl PlanContext<'_> {
         // The fullest attempt whose claims did not all leave a choice. Without these offerings, less may have room.
         let mut fullest: Option<Attempt> = None;
         let mut is_searched = is_step;
+        // What a search for pods to leave out has found. If pods are given up step by step, more may have room.
+        let mut found: Option<LastAttempt> = None;
         let fewer = |one: &Attempt, other: &Attempt| self.left_over(&one.plan) < self.left_over(&other.plan);
         loop {
             let mut counted = Effort::counted(stop);
@@ -237,7 +249,8 @@ impl PlanContext<'_> {
                 is_searched = true;
                 let most = largest.saturating_mul(WORK_OF_SEARCH).max(LEAST_WORK);
                 let inputs = (supply, policy, &lessons);
-                if let Some(found) = self.cut_to_limits(inputs, cut, &mut Effort::limited(stop, most)) {
+                found = self.cut_to_limits(inputs, cut, &mut Effort::limited(stop, most));
+                if let Some(found) = found.take_if(|_| self.demand.pending.len() > GIVEN_UP_TOO) {
                     let attempt = match fullest {
                         Some(before) if !fewer(&found.attempt, &before) => before,
                         _ => found.attempt,
@@ -255,7 +268,13 @@ impl PlanContext<'_> {
                     Some(before) if !fewer(&attempt, &before) => before,
                     _ => attempt,
                 };
-                return LastAttempt { attempt, with_gangs, work };
+                return match found {
+                    Some(found) if !self.is_fuller(&attempt, &found.attempt) => {
+                        let with_gangs = with_gangs.or(found.with_gangs);
+                        LastAttempt { attempt: found.attempt, with_gangs, work }
+                    }
+                    _ => LastAttempt { attempt, with_gangs, work },
+                };
             }
             let leaves_gangs = !learnt && !gives_up;
             let is_whole = attempt.violations.is_empty() && attempt.left.pinned.is_empty();
@@ -370,6 +389,11 @@ impl PlanContext<'_> {
         }
         lessons.given_up.len() > before
     }
+}
+
+/// Returns the number of new nodes without a known price.
+fn unpriced(attempt: &Attempt) -> usize {
+    attempt.plan.claims.iter().filter(|claim| claim.price().is_none()).count()
 }
 
 /// Gives up all pods that break a rule, and those that a limit left out of a place. Then the next attempt plans only pods that this

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use poolwright_catalog::ResourceName;
 use poolwright_core::plan::{Plan, PlanOptions, PlannedGpu, Sharing, UnplacedReason, plan};
-use poolwright_core::{Action, Buffer, Pod, Pool, PoolName, Snapshot, Subject, Units, why};
+use poolwright_core::{Action, Buffer, Pod, Pool, PoolLimits, PoolName, Snapshot, Subject, Units, why};
 use poolwright_solver::NeverStop;
 use poolwright_terms::Reason;
 
@@ -76,6 +76,22 @@ fn a_part_gets_the_smallest_instance_with_as_much_compute() {
         BTreeMap::from([("small".into(), "1g.5gb"), ("half".into(), "3g.20gb"), ("more".into(), "4g.20gb")])
     );
     assert_eq!(bought(&plan).len(), 2, "4g and 3g fill one GPU, so that the third needs another");
+}
+
+#[test]
+fn a_limit_is_told_with_what_a_node_uses_whose_gpus_serve_the_pods() {
+    let told = |kinds, most: &str, pods: Vec<Pod>, sharing| {
+        let limits = PoolLimits { usd_per_hour: Some(usd(most)), ..PoolLimits::default() };
+        let plan = planned_with(&with(cluster(kinds, [Pool { limits, ..pool("gpu") }]), pods), sharing);
+        let left: Vec<String> = plan.unplaced.into_iter().map(|left| left.message).collect();
+        left.join("; ")
+    };
+    let instances = (0..15).map(|at| named(&format!("p{at}"), "1g.5gb", 1)).collect();
+    let said = told(cuttable(), "7", instances, Sharing::Mig { mixed: false });
+    assert!(said.contains("in use or on order: $6.00/h; one more node uses at least $3.00/h"), "{said}");
+    let shares = ["a", "b", "c"].map(|name| part(name, 600)).to_vec();
+    let said = told(aws(), "2.50", shares, Sharing::Shared);
+    assert!(said.contains("in use or on order: $2.01/h; one more node uses at least $1.01/h"), "{said}");
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use poolwright_catalog::{Arch, RankedOffering, UsdPerHour};
+use poolwright_catalog::{Arch, RankedOffering, Usd, UsdPerHour};
 use poolwright_core::plan::{LabelChoice, Plan, PlannedClaim, PlannedGpu, Target};
 use poolwright_core::{ClaimName, PodKey, PoolName, Snapshot};
+use poolwright_solver::Proof;
 use poolwright_terms::Reason;
 
 use super::document::{
@@ -122,15 +123,19 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
             have(plan.unknown_price_claims)
         ));
     }
+    // A bound of zero says nothing about a plan that costs something.
+    let is_zero = plan.over_time.map_or(plan.bound == UsdPerHour::ZERO, |all| all.bound == Usd::default());
+    let is_unbounded = is_zero && plan.proof != Proof::Exact;
+    let holds = if is_unbounded { "" } else { "; the lower bound holds with these" };
     if plan.pinned_pods > 0 {
         notes.push(format!(
-            "rules about other pods decided the places of {} (zones, nodes to share) first; the lower bound holds with these",
+            "rules about other pods decided the places of {} (zones, nodes to share) first{holds}",
             pods(plan.pinned_pods)
         ));
     }
     if plan.steered_pods > 0 {
         notes.push(format!(
-            "preferences of {} influenced the choice of {}; the lower bound holds with these",
+            "preferences of {} influenced the choice of {}{holds}",
             pods(plan.steered_pods),
             if plan.steered_pods == 1 { "its node" } else { "their nodes" }
         ));

@@ -42,6 +42,7 @@ impl UnplacedInputs<'_, '_> {
         offer.availability.is_sold()
             && self.admissions.admits(at, class.signature, offer.offering)
             && class.requests.fits(&self.supply.capacities[offer.capacity])
+            && self.grants(at, offer, class)
             && self.colocation.admits(class.profile, &self.supply.residents[offer.residents])
     }
 

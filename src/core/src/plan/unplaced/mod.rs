@@ -81,13 +81,22 @@ impl UnplacedInputs<'_, '_> {
         let uses = move |(at, offer): (usize, &PoolOffering)| {
             let fits = offer.availability.is_sold()
                 && admissions.admits(at, class.signature, offer.offering)
-                && class.requests.fits(&supply.capacities[offer.capacity]);
+                && class.requests.fits(&supply.capacities[offer.capacity])
+                && self.grants(at, offer, class);
             let price = offer.availability.price();
             let uses = fits.then(|| limits.uses(supply, at, offer.offering, price))?;
             limits.has_stock(&uses).then_some((price, uses))
         };
         let pools = supply.pools.iter().enumerate();
         pools.flat_map(|(at, pool)| pool.offers.iter().map(move |offer| (at, offer))).filter_map(uses)
+    }
+
+    /// Returns whether GPUs of an offering can be shared or cut as the pods ask for, if they do.
+    pub(crate) fn grants(&self, at: usize, offer: &PoolOffering, class: &PodClass<'_>) -> bool {
+        let (kind, sharing) = (self.supply.instance_type(at, offer.offering), self.options.sharing);
+        class.gpu_need.as_ref().is_none_or(|need| {
+            GpuForm::all(sharing, kind).iter().any(|form| form.grants(sharing, kind, Some(need)))
+        })
     }
 
     /// Returns the DaemonSet that excludes the pods from every node that would fit, at the first pool with such nodes.
@@ -224,15 +233,13 @@ fn gpu() -> ResourceName {
 
 /// Returns the message if no GPU can be shared or partitioned as requested; `None` if one can.
 fn no_gpu(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, gpu_need: &GpuNeed) -> Option<String> {
-    let UnplacedInputs { supply, admissions, options, .. } = *inputs;
-    let sharing = options.sharing;
+    let UnplacedInputs { supply, admissions, .. } = *inputs;
     for (at, pool) in supply.pools.iter().enumerate() {
-        for offer in pool.offers.iter().filter(|offer| admissions.admits(at, class.signature, offer.offering))
-        {
-            let kind = supply.instance_type(at, offer.offering);
-            if GpuForm::all(sharing, kind).iter().any(|form| form.grants(sharing, kind, Some(gpu_need))) {
-                return None;
-            }
+        let mut offers = pool.offers.iter();
+        if offers.any(|offer| {
+            admissions.admits(at, class.signature, offer.offering) && inputs.grants(at, offer, class)
+        }) {
+            return None;
         }
     }
     let lack = match gpu_need {

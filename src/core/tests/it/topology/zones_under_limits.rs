@@ -94,6 +94,24 @@ fn pods_share_the_zones_that_a_limit_lets_have_nodes() {
 }
 
 #[test]
+fn a_pod_that_only_one_zone_admits_does_not_keep_spread_pods_from_sharing_another() {
+    let prices = &[("a", "0.60"), ("b", "0.60"), ("c", "0.60"), ("d", "0.60"), ("e", "0.70")];
+    let sold = catalogue(vec![Kind("c7.4xlarge", capacity(16, 64, 0), None, prices)]);
+    let spread = (0..6).map(|at| spreading(app(&format!("w{at}"), "web"), 1));
+    let snapshot = with(cluster(sold, [Pool { limits: nodes(1), ..pool("cpu") }]), spread);
+    assert_eq!(outcome(&snapshot), (vec![6], "c7.4xlarge".into(), 0));
+    let mut alone = app("alone", "db");
+    alone.spec.node_selector.insert(ZONE.into(), "e".into());
+    let snapshot = with(snapshot, [alone]);
+    let plan = planned(&snapshot);
+    let placed: Vec<String> = zones(&snapshot, &plan).into_values().flatten().collect();
+    assert!((0..6).all(|at| placed.contains(&format!("w{at}"))), "{placed:?}");
+    for left in &plan.unplaced {
+        assert_eq!(left.reason, UnplacedReason::LimitReached, "{}", left.message);
+    }
+}
+
+#[test]
 fn pods_stay_in_all_zones_if_the_limit_lets_them() {
     let (counts, _, left) = outcome(&waiting([cpu_nodes(nodes(5))], 5, 0));
     assert_eq!((counts, left), (vec![1, 1, 1, 1, 1], 0));

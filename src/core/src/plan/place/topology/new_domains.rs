@@ -232,7 +232,8 @@ impl LeftOut {
     }
 
     /// Keeps pods without a pin off offerings in domains that should not count, because any node there would make the domain count.
-    /// Returns whether one of them could have used such an offering.
+    /// Pods that only these offerings admit keep them: a limit may leave such pods out, but they would be told that nothing fits them.
+    /// Returns whether a pod that is kept off could have used such an offering.
     pub fn keep_out(
         &self,
         relations: &Relations<'_>,
@@ -244,7 +245,7 @@ impl LeftOut {
             return false;
         }
         let is_shut = |choice: &DomainChoice, domain: &str| choice.shut.contains(domain);
-        let mut is_needed = false;
+        let mut out: Vec<BTreeSet<usize>> = Vec::with_capacity(supply.pools.len());
         for (pool, offered) in supply.pools.iter().enumerate() {
             let taints = &offered.pool.taints;
             let offerings = offered.offers.iter().map(|offer| offer.offering);
@@ -252,11 +253,23 @@ impl LeftOut {
                 let labels = supply.labels(pool, *offering);
                 self.includes(relations, &labels, taints, is_shut)
             };
-            let out: BTreeSet<usize> = offerings.filter(is_out).collect();
-            for (signature, (_, pin)) in signatures.iter().enumerate() {
-                if pin.is_empty() {
-                    is_needed |= admissions.withdraw(pool, signature, &out);
-                }
+            out.push(offerings.filter(is_out).collect());
+        }
+        let mut is_needed = false;
+        for (signature, (_, pin)) in signatures.iter().enumerate() {
+            let has_others = || {
+                supply.pools.iter().zip(&out).enumerate().any(|(pool, (offered, out))| {
+                    let mut offerings = offered.offers.iter().map(|offer| offer.offering);
+                    offerings.any(|offering| {
+                        !out.contains(&offering) && admissions.admits(pool, signature, offering)
+                    })
+                })
+            };
+            if !pin.is_empty() || !has_others() {
+                continue;
+            }
+            for (pool, out) in out.iter().enumerate() {
+                is_needed |= admissions.withdraw(pool, signature, out);
             }
         }
         is_needed
