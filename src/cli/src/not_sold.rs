@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn what_an_existing_node_has_is_not_said_to_be_misspelt_by_a_pod_but_a_pool_cannot_buy_it() {
-        let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n, labels: {topology.kubernetes.io/zone: cellar}}\n---\n";
+        let node = "apiVersion: v1\nkind: Node\nmetadata: {name: rack, labels: {topology.kubernetes.io/zone: cellar}}\n---\n";
         let zone = "topology.kubernetes.io/zone";
         let wants = pod("w", &format!("{zone}: cellar"));
         assert_eq!(told(&wants, &[]).len(), 1);

@@ -234,19 +234,3 @@ fn a_gang_with_a_spread_gets_its_nodes_in_the_zones_that_a_limit_allows() {
     assert_eq!(planned_for(8), (vec![4, 4], 0));
     assert_eq!(planned_for(9), (vec![], 9), "nothing is bought for a gang without room for all");
 }
-
-#[test]
-fn as_many_pods_of_two_apps_are_placed_within_a_limit_as_any_counts_per_zone_allow() {
-    let prices: Prices = &[("a", "0.20"), ("b", "0.20"), ("c", "0.20")];
-    let sold = catalogue(vec![Kind("c7.xlarge", capacity(4, 32, 0), None, prices)]);
-    let mut waiting = spread_pods("v", 4, (1, 0), Some(2));
-    waiting.extend(spread_pods("w", 2, (1, 0), Some(2)));
-    for pod in &mut waiting[4..] {
-        pod.spec.spreads[0].max_skew = 3;
-    }
-    // With one node, an app has at most as many pods as its `maxSkew`.
-    let snapshot = with(cluster(sold, [Pool { limits: at_most(4), ..pool("cpu") }]), waiting);
-    let plan = planned(&snapshot);
-    assert_eq!((counts_of(&snapshot, &plan, "v"), counts_of(&snapshot, &plan, "w")), (vec![1], vec![2]));
-    assert_eq!((plan.claims.len(), plan.unplaced.len()), (1, 3));
-}
