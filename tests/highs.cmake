@@ -1,4 +1,4 @@
-# How every build compiles HiGHS: the compiler reads HiGHS's large headers once for twelve files. That saves two thirds of the time.
+# How every build compiles HiGHS: the compiler reads HiGHS's large headers once for twelve files.
 set(CMAKE_UNITY_BUILD ON CACHE BOOL "")
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 12 CACHE STRING "")
 # With a toolchain file, the build of HiGHS's bindings leaves the choice of compilers to CMake, and HiGHS would prefer clang for C.

@@ -2,23 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::json_kit::{object, read, refused, stored};
+use crate::json_kit::{object, read, refused};
+use crate::mount_refusals::has_problems;
 
 /// A pod whose only container has these fields.
 fn pod(mut container: Value) -> Value {
     container["name"] = json!("c");
     object("v1", "Pod", "a", json!({"containers": [container]}))
-}
-
-/// Checks that these are the problems of an object, below its container, and that a stored one is read as it is.
-fn has_problems(object: &Value, problems: &[&str]) {
-    let found = refused(object);
-    assert_eq!(found.len(), problems.len(), "{found:#?}");
-    for problem in problems {
-        let end = format!("spec.containers[0].{problem}");
-        assert!(found.iter().any(|one| one.ends_with(&end)), "{end} is not in {found:#?}");
-    }
-    read(&[stored(object.clone(), None)]);
 }
 
 #[test]

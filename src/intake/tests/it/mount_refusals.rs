@@ -11,7 +11,7 @@ fn pod(volumes: Value, mut container: Value) -> Value {
 }
 
 /// Checks that these are the problems of an object, below its container, and that a stored one is read as it is.
-fn has_problems(object: &Value, problems: &[&str]) {
+pub fn has_problems(object: &Value, problems: &[&str]) {
     let found = refused(object);
     assert_eq!(found.len(), problems.len(), "{found:#?}");
     for problem in problems {
