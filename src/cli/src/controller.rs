@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tracing::warn;
 use tracing_subscriber::EnvFilter;
 
-use crate::args::{ControllerFlags, LogFormat, PlacementMode, limit};
+use crate::args::{ControllerFlags, LogFormat, PlacementMode};
 use crate::clouds::{self, clouds};
 use crate::credentials::Credentials;
 use crate::exit::{ExitStatus, Failure};
@@ -115,7 +115,7 @@ fn config(flags: &ControllerFlags, namespace: String, scheduler: SchedulerConfig
         min_priority: flags.min_priority,
         preferences: flags.preferences.into(),
         min_values: flags.pool_rules.min_values_policy.into(),
-        default_usd_per_hour: limit(flags.pool_rules.default_usd_per_hour),
+        default_usd_per_hour: flags.pool_rules.default_limit.usd_per_hour(),
         spot_risk: SpotRisk::losing(flags.at_risk),
         placement: match flags.placement {
             PlacementMode::Reserve => poolwright_controller::PlacementMode::Reserve,

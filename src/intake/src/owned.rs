@@ -30,6 +30,21 @@ pub(crate) enum Turn {
     Last,
 }
 
+/// A Service that an operator makes before pods. If it cannot be created, the operator makes none of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Service {
+    pub name: String,
+    /// `spec.type`, if it is written.
+    pub kind: Option<String>,
+}
+
+impl Service {
+    /// A Service without a type.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { name: name.into(), kind: None }
+    }
+}
+
 /// How the pods of one template come about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
@@ -43,8 +58,8 @@ pub(crate) struct Origin {
     pub gang: Option<usize>,
     /// When its pods come, beside the others of their gang.
     pub turn: Turn,
-    /// How many of its pods may be missing when the others of their gang start.
-    pub spare: usize,
+    /// The Services that the operator makes before its pods.
+    pub services: Vec<Service>,
     /// A note for the case that pods of it are planned.
     pub note: Option<String>,
     /// Whether the numbers of its pods are the indexes of an indexed Job, which are in the names of the pods that exist, too.
@@ -67,7 +82,7 @@ impl Origin {
             prefix: String::new(),
             gang: None,
             turn: Turn::Any,
-            spare: usize::MAX,
+            services: Vec::new(),
             note: None,
             indexed: false,
             later: None,

@@ -50,7 +50,14 @@ pub(crate) fn convert(from: &k8s::PodGroup) -> Result<PodGroup, FieldProblem> {
     if constraints.and_then(|all| all.topology.as_ref()).is_some_and(|all| !all.is_empty()) {
         add("spec.schedulingConstraints.topology", "all pods of a group in one topology domain");
     }
-    Ok(PodGroup { key: key_of(meta), uid: uid_of(meta), min_count, unmodelled, stands_for: None })
+    Ok(PodGroup {
+        key: key_of(meta),
+        uid: uid_of(meta),
+        min_count,
+        roles: Vec::new(),
+        unmodelled,
+        stands_for: None,
+    })
 }
 
 /// Returns the PodGroup that a pod belongs to, by name.

@@ -17,9 +17,9 @@ use poolwright_api::strict::read;
 use poolwright_core::{Uid, UnmodelledRule};
 use serde_json::Value;
 
-use crate::owned::{Maker, Origin, Turn};
+use crate::owned::{Maker, Origin, Service, Turn};
 use crate::pod::key_of;
-use crate::template::{Expanded, Expansion, GangOf, Making, Template, count, one};
+use crate::template::{Expanded, Expansion, GangOf, Making, Role, Template, count, one};
 use crate::workload::selecting;
 use crate::workloads::{BEING_DELETED, ENDED, SUSPENDED};
 
@@ -41,8 +41,10 @@ pub(crate) struct PodSet {
     gang: Option<usize>,
     /// When they come, beside the others of their gang.
     turn: Turn,
-    /// How many of them may be missing when the others of their gang start.
-    spare: usize,
+    /// Their role, if the others of their gang need some of them.
+    role: Option<Role>,
+    /// The Services that the operator makes before them.
+    services: Vec<Service>,
     extra: Vec<UnmodelledRule>,
     claims: Vec<PersistentVolumeClaim>,
 }
@@ -60,7 +62,8 @@ impl PodSet {
             fixed: false,
             gang: None,
             turn: Turn::Any,
-            spare: usize::MAX,
+            role: None,
+            services: Vec::new(),
             extra: Vec::new(),
             claims: Vec::new(),
         }
@@ -90,9 +93,10 @@ impl Sets {
         Self { none: Some(why.into()), ..Self::default() }
     }
 
-    /// Makes all pods one gang, of which this many may be missing at the start.
+    /// Makes all pods one gang, of which this many may be missing at the start, but not those that roles need.
     fn together(mut self, name: String, optional: i64) -> Self {
-        self.gangs.push(GangOf { name, optional: optional.max(0) });
+        let roles = self.all.iter().filter_map(|set| set.role.clone()).collect();
+        self.gangs.push(GangOf { name, optional: optional.max(0), roles });
         self.all.iter_mut().for_each(|set| set.gang = Some(0));
         self
     }
@@ -165,9 +169,9 @@ fn made(object: &Value, sets: Sets, making: Making<'_>) -> Expanded {
                 continue;
             }
         };
-        let PodSet { fixed, gang, turn, spare, .. } = *set;
-        let prefix = set.name.clone();
-        let origin = Origin { fixed, prefix, gang, turn, spare, ..Origin::by(set.maker.clone()) };
+        let PodSet { fixed, gang, turn, .. } = *set;
+        let (prefix, services) = (set.name.clone(), set.services.clone());
+        let origin = Origin { fixed, prefix, gang, turn, services, ..Origin::by(set.maker.clone()) };
         let source = Template {
             labels: set.labels.clone(),
             claims: &set.claims,

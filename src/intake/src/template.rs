@@ -55,6 +55,26 @@ pub(crate) struct GangOf {
     pub name: String,
     /// How many of its pods may be missing when the others start.
     pub optional: i64,
+    /// The roles of which the others need some pods, however many may be missing in all.
+    pub roles: Vec<Role>,
+}
+
+/// Pods of a gang without which the others do nothing, such as the master of a training job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Role {
+    /// Its name in messages: `master`.
+    pub name: String,
+    /// The label of its pods, with its value. The operator writes it.
+    pub label: (&'static str, String),
+    /// How many of its pods may be missing when the others start.
+    pub spare: i64,
+}
+
+impl Role {
+    /// Returns whether a pod of the gang has this role.
+    pub fn has(&self, pod: &Pod) -> bool {
+        pod.labels.get(self.label.0) == Some(&self.label.1)
+    }
 }
 
 /// The pods of a workload, or why it has none.

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::admission::Usage;
 use crate::error::{Keep, add_untold, object_name};
 use crate::others;
-use crate::owned::{Maker, Origin};
+use crate::owned::{Maker, Origin, Service};
 use crate::pod;
 pub use crate::template::MAX_PODS;
 pub(crate) use crate::template::{Expanded, Expansion, GangOf, Made, Making};
@@ -231,7 +231,11 @@ pub(crate) fn job_set(value: &Value, making: Making<'_>) -> Expanded {
     let meta = &object.metadata;
     let kind = value["kind"].as_str().unwrap_or_default();
     let gang = object_name(kind, meta.namespace.as_deref().or(Some("default")), Some(making.name));
-    let mut whole = Expansion { gangs: vec![GangOf { name: gang, optional: 0 }], ..Expansion::default() };
+    let mut whole = Expansion {
+        gangs: vec![GangOf { name: gang, optional: 0, roles: Vec::new() }],
+        ..Expansion::default()
+    };
+    let services: Vec<Service> = object.service(making.name).into_iter().collect();
     let mut problems = Vec::new();
     for (at, replicated) in object.spec.replicated_jobs.iter().enumerate() {
         let path = format!("spec.replicatedJobs[{at}]");
@@ -261,7 +265,8 @@ pub(crate) fn job_set(value: &Value, making: Making<'_>) -> Expanded {
             let name = format!("{}-{}-{replica}", making.name, replicated.name);
             let maker = Maker::Other("Job", name.clone());
             let gang = (!follows).then_some(0);
-            let origin = Rc::new(Origin { gang, indexed, later: later.clone(), ..Origin::by(maker) });
+            let (later, services) = (later.clone(), services.clone());
+            let origin = Rc::new(Origin { gang, services, indexed, later, ..Origin::by(maker) });
             let mut labels = job_labels(Some(&name));
             labels.insert("jobset.sigs.k8s.io/jobset-name".to_owned(), making.name.to_owned());
             labels.insert("jobset.sigs.k8s.io/replicatedjob-name".to_owned(), replicated.name.clone());
@@ -320,6 +325,14 @@ fn at_once(path: &str, spec: &JobSpec, jobs: i64) -> Result<i64, Vec<FieldProble
 }
 
 impl JobSet {
+    /// Returns the Service for the host names of its pods. Its controller makes it before the jobs, and no job without it
+    /// (`createHeadlessSvcIfNecessary` in kubernetes-sigs/jobset).
+    fn service(&self, name: &str) -> Option<Service> {
+        let network = self.spec.network.as_ref().unwrap_or(&Value::Null);
+        let subdomain = network["subdomain"].as_str().filter(|name| !name.is_empty());
+        (network["enableDNSHostnames"] != false).then(|| Service::named(subdomain.unwrap_or(name)))
+    }
+
     /// Returns which jobs must be complete before a job starts, in words; `None` if it can start now. It waits also for what a job
     /// waits for that must only be ready.
     fn waits_for(&self, job: &ReplicatedJob) -> Option<String> {
@@ -376,8 +389,7 @@ struct JobSetSpec {
     #[serde(default)]
     replicated_jobs: Vec<ReplicatedJob>,
     suspend: Option<bool>,
-    #[serde(rename = "network")]
-    _network: Option<Value>,
+    network: Option<Value>,
     #[serde(rename = "successPolicy")]
     _success_policy: Option<Value>,
     #[serde(rename = "failurePolicy")]

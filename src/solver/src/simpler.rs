@@ -42,17 +42,31 @@ pub(crate) fn or_simpler(problem: &Problem, solution: Solution, signal: &mut dyn
     }
 }
 
+impl Simple {
+    /// Returns a plan with its nodes and without a bound; `None` if that breaks a rule or leaves pods out.
+    pub fn plan(&self, problem: &Problem) -> Option<Solution> {
+        let plan = with_nodes(problem, &Solution::default(), self)?;
+        check(problem, &plan).is_ok().then_some(plan)
+    }
+}
+
+/// Returns `solution` with the new nodes of a simple way to buy instead; `None` if their GPUs do not hold all pods.
+fn with_nodes(problem: &Problem, solution: &Solution, simple: &Simple) -> Option<Solution> {
+    let mut laid = LaidOut::new(problem);
+    let new_nodes = laid.new_nodes(simple.new_nodes());
+    let charges = charges(problem, &new_nodes);
+    let (cost, commitment_use) = simple.paid(problem);
+    let plan = Solution { new_nodes, cost, charges, commitment_use, ..solution.clone() };
+    laid.lost.is_empty().then_some(plan)
+}
+
 /// Returns `solution` with the new nodes of a simple way to buy, if these place all its pods, keep all rules and cost less.
 fn instead(problem: &Problem, solution: &Solution, simple: &Simple) -> Option<Solution> {
     if simple.left.iter().any(|left| *left > 0) {
         return None;
     }
-    let mut laid = LaidOut::new(problem);
-    let new_nodes = laid.new_nodes(simple.new_nodes());
-    let charges = charges(problem, &new_nodes);
-    let (cost, commitment_use) = simple.paid(problem);
-    let mut plan = Solution { new_nodes, cost, charges, commitment_use, ..solution.clone() };
-    if !laid.lost.is_empty() || plan.objective() >= solution.objective() {
+    let mut plan = with_nodes(problem, solution, simple)?;
+    if plan.objective() >= solution.objective() {
         return None;
     }
     if plan.objective() <= plan.bound {
@@ -116,6 +130,20 @@ mod tests {
         problem.candidates[1].limit_use = vec![(0, 1)];
         problem.limits = vec![Limit { name: "large nodes".into(), bound: 0 }];
         assert_eq!(bought(&problem, solution), (6, 2), "two pods fit each small node");
+    }
+
+    #[test]
+    fn the_nodes_of_a_simple_way_are_a_plan_if_they_place_all_pods_and_keep_all_rules() {
+        let (mut problem, _) = cut_short();
+        let simple = Simple::first_fit(&problem);
+        let plan = simple.plan(&problem).expect("it keeps all rules");
+        assert_eq!((plan.cost.micros(), plan.bound.micros(), plan.nodes()), (5, 0, 1));
+        problem.classes[0].count += 1;
+        assert_eq!(simple.plan(&problem), None, "a pod is left out");
+        problem.classes[0].count -= 1;
+        problem.candidates[1].limit_use = vec![(0, 1)];
+        problem.limits = vec![Limit { name: "large nodes".into(), bound: 0 }];
+        assert_eq!(simple.plan(&problem), None, "a limit is exceeded");
     }
 
     #[test]

@@ -125,7 +125,7 @@ reasons! {
     PodsProtected: "Pods on the node are protected from eviction.", "Check the annotations that the message names.";
     PoolChanged: "The pool or its node class has changed since the claim was created.", "Nothing: Poolwright replaces the node when the disruption budgets allow it.";
     PreemptionInProgress: "The scheduler is preempting other pods to make room for the pod.", "Nothing.";
-    PriceUnknown: "The pod fits some offerings, but their prices are unknown.", "List the instance types in `allowUnknownPrices` of the NodePool. If their prices come from `--catalogue`, you can add them to that file instead; node classes that ask their cloud for prices ignore the file.";
+    PriceUnknown: "The pod fits some offerings, but their prices are unknown.", "List the instance types in `allowUnknownPrices` of the NodePool, which must have no `usdPerHour` limit of its own. If their prices come from `--catalogue`, you can add them to that file instead; node classes that ask their cloud for prices ignore the file.";
     ReadinessGates: "A condition listed in the pool's `readinessGates` is not true on the node yet.", "Check the component that sets this condition.";
     Ready: "The pool can buy nodes, or the node class can be used.", "Nothing.";
     Rebalance: "The cloud will probably take the spot instance back.", "Nothing.";

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::clouds::{accounts, examples};
-use super::{CloudFlags, ListFormat, Nodes};
+use super::{CloudFlags, DefaultLimit, ListFormat, Nodes};
 
 /// Flags of `check`.
 #[derive(Debug, clap::Args)]
@@ -15,7 +15,8 @@ Exit codes: 0 nothing is wrong (also if something could not be determined),
 \
          1 failed, 2 bad usage or input, 5 something is wrong.",
         examples("check", &[("Is the cluster ready for the controller?", "--service-account poolwright/poolwright")])
-    )
+    ),
+    mut_arg("default_usd_per_hour", |flag| flag.requires("audit").help_heading(None::<&'static str>))
 )]
 pub struct CheckFlags {
     /// Also check your account at this cloud, with the credentials of this environment
@@ -25,9 +26,13 @@ pub struct CheckFlags {
     /// Also compare NodeClaims, nodes, limits and the instances of the clouds
     ///
     /// Finds claims without instances, instances without claims, nodes that are closed without a reason, and pools beyond their
-    /// limits. Give the flags of your controller that enable its clouds.
+    /// limits. Give the flags of your controller that enable its clouds, and its --default-usd-per-hour.
     #[arg(long)]
     pub audit: bool,
+
+    /// The money limit to which the audit holds pools that state none.
+    #[command(flatten)]
+    pub default_limit: DefaultLimit,
 
     /// Check the node classes of these manifests instead of the cluster's: files, directories, or - for stdin
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1.., requires = "provider")]
@@ -76,7 +81,26 @@ fn service_account(text: &str) -> Result<ServiceAccount, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
+    use super::super::{Cli, Command};
     use super::*;
+
+    #[test]
+    fn the_default_limit_is_that_of_the_controller_and_only_the_audit_takes_it() {
+        let parsed = |flags: &[&str]| Cli::try_parse_from(["poolwright", "check"].iter().chain(flags));
+        let limit = |flags: &[&str]| match parsed(flags).expect("good flags").command {
+            Command::Check(flags) => flags.default_limit.usd_per_hour().map(|limit| limit.to_string()),
+            _ => panic!("another command"),
+        };
+        assert_eq!(limit(&["--audit"]).as_deref(), Some("500.00"));
+        assert_eq!(limit(&["--audit", "--default-usd-per-hour", "40.5"]).as_deref(), Some("40.50"));
+        assert_eq!(limit(&["--audit", "--default-usd-per-hour", "0"]), None);
+        let refused =
+            parsed(&["--default-usd-per-hour", "40"]).expect_err("nothing would use it").to_string();
+        assert!(refused.contains("--audit"), "{refused}");
+        assert!(parsed(&[]).is_ok(), "the default asks for nothing");
+    }
 
     #[test]
     fn a_service_account_has_a_namespace_and_a_name() {

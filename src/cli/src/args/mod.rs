@@ -36,7 +36,7 @@ pub use min_values::MinValuesMode;
 pub use open::OpenFlags;
 pub use overrides::{ConsolidationChoice, LeastValues, PoolOverrides};
 pub use plan::{CapacityChoice, InputFlags, OutputFormat, PlanFlags, SharingMode};
-pub use pool_rules::{PoolRules, limit};
+pub use pool_rules::{DefaultLimit, PoolRules};
 pub use preferences::PreferenceMode;
 pub use replay::{ReplayFlags, ReplayFormat, Span, runs_for};
 pub use search::SearchFlags;

@@ -1,4 +1,4 @@
-//! Flags about all pools that `plan`, `explain`, `simulate` and `controller` share.
+//! Flags about all pools that `plan`, `explain`, `simulate` and `controller` share, and one of them that `check` has too.
 
 use clap::Arg;
 use poolwright_catalog::UsdPerHour;
@@ -26,6 +26,14 @@ pub struct PoolRules {
     )]
     pub min_values_policy: MinValuesMode,
 
+    /// The money limit of pools that state none.
+    #[command(flatten)]
+    pub default_limit: DefaultLimit,
+}
+
+/// The money limit of pools that state none. All commands have the same, so that they agree about a cluster.
+#[derive(Clone, Debug, clap::Args)]
+pub struct DefaultLimit {
     /// Buy no more than this for a NodePool without limits.usdPerHour, in US dollars per hour; 0 for no limit
     ///
     /// A wrong number in one workload then cannot buy nodes without end. Set limits.usdPerHour of pools that need more.
@@ -38,7 +46,14 @@ pub struct PoolRules {
         allow_negative_numbers = true,
         help_heading = "What may be bought"
     )]
-    pub default_usd_per_hour: UsdPerHour,
+    default_usd_per_hour: UsdPerHour,
+}
+
+impl DefaultLimit {
+    /// Returns the limit; `None` if there is none.
+    pub fn usd_per_hour(&self) -> Option<UsdPerHour> {
+        Some(self.default_usd_per_hour).filter(|amount| *amount > UsdPerHour::ZERO)
+    }
 }
 
 /// Gives a flag of [`PoolRules`] the environment variable that it has in `controller`, and lists it with the others there.
@@ -49,9 +64,4 @@ pub fn of_controller(flag: Arg, variable: &'static str) -> Arg {
 /// Parses an amount of `--default-usd-per-hour`.
 fn usd_per_hour(text: &str) -> Result<UsdPerHour, String> {
     usd(text, MOST, "write a plain decimal number, such as 500, or 0 for no limit")
-}
-
-/// Returns the limit of `--default-usd-per-hour`; `None` if there is none.
-pub fn limit(amount: UsdPerHour) -> Option<UsdPerHour> {
-    Some(amount).filter(|amount| *amount > UsdPerHour::ZERO)
 }

@@ -35,6 +35,8 @@ struct Seen {
     claims: Vec<Claim>,
     nodes: Vec<Node>,
     pools: Vec<Pool>,
+    /// The money limit of pools that state none.
+    default_usd_per_hour: Option<UsdPerHour>,
     /// The instances of the clouds that the flags enable, and the kinds of their node classes.
     instances: Result<(Vec<Instance>, BTreeSet<&'static str>), String>,
     now: Timestamp,
@@ -70,6 +72,7 @@ async fn read(flags: &CheckFlags, classes: &NodeClasses) -> Result<Seen> {
         claims: claims.iter().filter_map(|claim| poolwright_intake::node_claim(claim).ok()).collect(),
         nodes: nodes.iter().filter_map(|node| poolwright_intake::node(node).ok()).collect(),
         pools: pools.iter().map(poolwright_intake::node_pool).collect(),
+        default_usd_per_hour: flags.default_limit.usd_per_hour(),
         instances: instances(&site, classes).await,
         now,
     })
@@ -271,11 +274,20 @@ fn of_limits(seen: &Seen) -> Vec<(String, Verdict)> {
         let nodes = claims().count() as u64;
         let name = format!("NodePool {}", pool.name);
         let fix = "raise the limit if you lowered it on purpose, or remove NodeClaims; the pool buys nothing until then";
-        if let Some(limit) = pool.limits.usd_per_hour.filter(|limit| cost > *limit) {
-            all.push((
-                name.clone(),
-                Verdict::wrong(format!("its nodes cost {cost:#}, more than its limit of {limit:#}"), fix),
-            ));
+        // The limits of an invalid pool may be unread.
+        let default = seen.default_usd_per_hour.filter(|_| pool.problem.is_none());
+        let limit = pool.limits.or_default(default).usd_per_hour;
+        if let Some(limit) = limit.filter(|limit| cost > *limit) {
+            let (its, fix) = match pool.limits.usd_per_hour {
+                Some(_) => ("its limit", fix),
+                None => (
+                    "the default limit",
+                    "set limits.usdPerHour of the pool, or remove NodeClaims; if your controller has another \
+                     --default-usd-per-hour, give it here too",
+                ),
+            };
+            let why = format!("its nodes cost {cost:#}, more than {its} of {limit:#}");
+            all.push((name.clone(), Verdict::wrong(why, fix)));
         }
         if let Some(limit) = pool.limits.nodes.filter(|limit| nodes > *limit) {
             all.push((
@@ -346,6 +358,7 @@ mod tests {
             claims: vec![claim("a", &OPEN), claim("b", &OPEN)],
             nodes: vec![node("a", None), node("b", None), node("foreign", None)],
             pools: vec![pool(&json!({}))],
+            default_usd_per_hour: None,
             instances: Ok((vec![instance("a"), instance("b")], ["KwokNodeClass"].into())),
             now: "2026-03-01T12:00:00Z".parse().unwrap(),
         }
@@ -404,5 +417,26 @@ mod tests {
         assert_eq!(wrong(&seen), ["NodePool gpu", "NodePool gpu"]);
         seen.pools = vec![pool(&json!({"usdPerHour": "2.012", "nodes": "2"}))];
         assert_eq!(wrong(&seen), [""; 0]);
+    }
+
+    #[test]
+    fn a_pool_that_states_no_money_limit_has_the_default_one_which_is_named_as_such() {
+        let with = |limits: &Value, default: Option<&str>| {
+            let default_usd_per_hour = default.map(|amount| amount.parse().unwrap());
+            let seen = Seen { pools: vec![pool(limits)], default_usd_per_hour, ..seen() };
+            verdicts(&seen).pop().unwrap().1
+        };
+        let none = json!({});
+        let Verdict::Wrong { why, fix } = with(&none, Some("2")) else { panic!("they cost 2.012") };
+        assert_eq!(why, "its nodes cost $2.01/h, more than the default limit of $2.00/h");
+        assert!(fix.contains("--default-usd-per-hour"), "{fix}");
+        for (limits, default) in [
+            (&none, Some("2.012")),
+            (&none, None),
+            (&json!({"usdPerHour": "2.012"}), Some("2")),
+            (&json!({"usdPerHour": "much"}), Some("2")),
+        ] {
+            assert!(matches!(with(limits, default), Verdict::Fine(_)), "{limits} {default:?}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::scheduling::v1alpha2::PodGroup;
-use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, StorageClass};
 use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt};
 use poolwright_api::{NodeClaim, NodePool};
@@ -46,6 +46,7 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
     let mut notes = objects.notes.clone();
     let mut snapshot = objects.snapshot(&mut notes);
     makers::want_own_pods(&mut snapshot);
+    notes.extend(poolwright_intake::unread_of_drivers(objects.drivers.as_deref(), &snapshot));
     let lives_unread = lives::put_in(&mut snapshot, objects.learned, SystemClock::new().now());
     notes.extend(lives_unread.clone());
     notes.extend(objects.makers.notes);
@@ -106,6 +107,8 @@ struct Objects {
     volumes: Vec<PersistentVolume>,
     storage_classes: Vec<StorageClass>,
     node_drivers: Vec<CSINode>,
+    /// `None` if we may not list them.
+    drivers: Option<Vec<CSIDriver>>,
     budgets: Vec<PodDisruptionBudget>,
     pod_groups: Vec<PodGroup>,
     services: Vec<k8s::Service>,
@@ -124,9 +127,9 @@ async fn read(flags: &InputFlags, spreads: bool) -> Result<Objects> {
     let classes = node_classes::list(&client, &mut notes)
         .await
         .map_err(|(kind, error)| anyhow::Error::new(error).context(format!("cannot list {kind}")))?;
-    let limit_ranges = permitted(&client, &mut notes).await?;
-    let runtime_classes = permitted(&client, &mut notes).await?;
-    let priority_classes = permitted(&client, &mut notes).await?;
+    let limit_ranges = followed(&client, &mut notes).await?;
+    let runtime_classes = followed(&client, &mut notes).await?;
+    let priority_classes = followed(&client, &mut notes).await?;
     Ok(Objects {
         namespace: client.default_namespace().to_owned(),
         learned: lives::learned(&client).await,
@@ -145,6 +148,7 @@ async fn read(flags: &InputFlags, spreads: bool) -> Result<Objects> {
         volumes: list(&client, &ListParams::default()).await?,
         storage_classes: list(&client, &ListParams::default()).await?,
         node_drivers: list(&client, &ListParams::default()).await?,
+        drivers: permitted(&client).await?,
         budgets: list(&client, &ListParams::default()).await?,
         pod_groups: pod_groups(&client).await?,
         services: list_if(spreads, &client).await?,
@@ -169,19 +173,28 @@ where
 }
 
 /// Lists all objects of a kind that admission follows; none, with a note, if we may not.
-async fn permitted<K>(client: &Client, notes: &mut Vec<String>) -> Result<Vec<K>>
+async fn followed<K>(client: &Client, notes: &mut Vec<String>) -> Result<Vec<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let listed = permitted::<K>(client).await?;
+    if listed.is_none() {
+        notes.push(format!(
+            "you may not list {}, so DaemonSets count as their templates are written; allow `list` to count what they add",
+            K::plural(&())
+        ));
+    }
+    Ok(listed.unwrap_or_default())
+}
+
+/// Lists all objects of a kind; `None` if we may not.
+async fn permitted<K>(client: &Client) -> Result<Option<Vec<K>>>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {
     match Api::<K>::all(client.clone()).list(&ListParams::default()).await {
-        Err(kube::Error::Api(status)) if status.code == 403 => {
-            notes.push(format!(
-                "you may not list {}, so DaemonSets count as their templates are written; allow `list` to count what they add",
-                K::plural(&())
-            ));
-            Ok(Vec::new())
-        }
-        listed => Ok(listed.with_context(|| format!("cannot list {}", K::plural(&())))?.items),
+        Err(kube::Error::Api(status)) if status.code == 403 => Ok(None),
+        listed => Ok(Some(listed.with_context(|| format!("cannot list {}", K::plural(&())))?.items)),
     }
 }
 

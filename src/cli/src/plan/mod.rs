@@ -37,7 +37,7 @@ use poolwright_intake::manifest::RefusedPods;
 use poolwright_report::plan::{CatalogueSummary, DocumentContext, PodNames, Refusal, document};
 use poolwright_terms::{CapacityType, NodeClassRef};
 
-use crate::args::{InputFlags, PlanFlags, SearchFlags, SharingMode, limit};
+use crate::args::{InputFlags, PlanFlags, SearchFlags, SharingMode};
 use crate::catalogue::{self, Selection};
 use crate::exit::{ExitStatus, Failure};
 use crate::solve_timer::SolveTimer;
@@ -309,7 +309,10 @@ pub fn prepare(
         commitments: terms,
         preferences: flags.preferences.into(),
         min_values: flags.pool_rules.min_values_policy.into(),
-        default_usd_per_hour: limit(flags.pool_rules.default_usd_per_hour)
+        default_usd_per_hour: flags
+            .pool_rules
+            .default_limit
+            .usd_per_hour()
             .filter(|_| !input.snapshot.has_implicit_pool()),
         solver: search.options(),
         ..usual

@@ -31,7 +31,7 @@ use poolwright_sim::replay::{Replay, ReplayError, SeededDelays};
 use poolwright_terms::{CapacityType, NodeClassRef};
 use serde_json::Value;
 
-use crate::args::{ReplayFlags, Span, limit};
+use crate::args::{ReplayFlags, Span};
 use crate::catalogue;
 use crate::clouds::clouds;
 use crate::exit::{ExitStatus, Failure};
@@ -134,9 +134,9 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
         }
     };
     // The other methods have as many nodes of static pools as the controller buys under its default limit.
-    let default_usd_per_hour = limit(flags.pool_rules.default_usd_per_hour);
+    let default_usd_per_hour = flags.pool_rules.default_limit.usd_per_hour();
     for pool in pools.models.iter_mut().filter(|pool| pool.replicas.is_some()) {
-        pool.limits.usd_per_hour = pool.limits.usd_per_hour.or(default_usd_per_hour);
+        pool.limits = pool.limits.or_default(default_usd_per_hour);
     }
     let daemonsets = daemonsets(&work.objects);
     let stands_in = pools.sold.keys().any(|class| class.kind == NODE_CLASS_KIND).then_some(SIM_NODE_CLASS);

@@ -6,6 +6,7 @@ mod chosen_units;
 mod class_provider;
 mod cloudformation;
 mod commands;
+mod csi_drivers;
 mod dumps;
 mod explain;
 mod mistaken;

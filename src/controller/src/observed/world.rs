@@ -373,7 +373,7 @@ impl World {
         self.change(|state| {
             let retired = state.index.set_retirements(plan.retirements.clone());
             let retired = retired.max(state.index.set_making_way(plan));
-            state.index.set_held_namespaces(plan);
+            state.index.set_held_by_limits(plan);
             retired.max(state.index.set_nominations(plan.nominations.clone(), plan.is_short_of_capacity()))
         });
     }

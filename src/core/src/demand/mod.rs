@@ -29,7 +29,8 @@ pub use forecast::NodesWanted;
 pub use forecast::{Forecast, ForecastBuilder, ForecastInput, ForecastOptions};
 pub(crate) use planned_at::planned_at;
 pub(crate) use pod_groups::{
-    GroupState, Lack, incomplete as incomplete_gangs, is_there, state as group_state,
+    GroupState, Lack, Members, group as pod_group, incomplete as incomplete_gangs, is_there,
+    state as group_state,
 };
 pub(crate) use replicas::is_replica;
 pub use source::{DemandSource, Mentions};

@@ -83,11 +83,12 @@ impl ClusterIndex {
         change.max(self.measure_claim(&name))
     }
 
-    /// Returns whether a limit of its pool or of a namespace may have counted more of a claim before its launch.
+    /// Returns whether a limit of its pool or of a namespace may have counted more of a claim before its launch. The last plan tells
+    /// whether one that the pool does not state did: the default limit on money, or a limit on all pools together.
     fn counted_as_more(&self, claim: &Claim) -> bool {
         let limits = self.state.pools.get(&claim.pool).map(|pool| &pool.limits);
         let is_limited = limits.is_some_and(|limits| *limits != PoolLimits::default());
-        claim.offerings.len() > 1 && (is_limited || !self.held_in.is_empty())
+        claim.offerings.len() > 1 && (is_limited || self.limit_reached || !self.held_in.is_empty())
     }
 }
 

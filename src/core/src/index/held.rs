@@ -1,14 +1,17 @@
-//! Namespaces whose limits hold pods back. When another pod of such a namespace gives up its place, the limit may have room again.
+//! Limits that hold pods back. When another pod of a namespace with such a limit gives up its place, the limit may have room again.
 
 use crate::index::{Change, ClusterIndex};
 use crate::model::plan::{Plan, UnplacedReason};
 use crate::model::{Pod, PodPhase, PodRole};
 
 impl ClusterIndex {
-    /// Sets the namespaces whose limits hold pods back, from a plan.
-    pub fn set_held_namespaces(&mut self, plan: &Plan) {
+    /// Sets the namespaces whose limits hold pods back, and whether other limits do, from a plan.
+    pub fn set_held_by_limits(&mut self, plan: &Plan) {
         let held = plan.unplaced.iter().filter(|left| left.reason == UnplacedReason::NamespaceLimitReached);
         self.held_in = held.map(|left| left.pod.namespace().to_owned()).collect();
+        // Limits on all pools together are no finding of a single pool.
+        self.limit_reached = plan.pools.values().any(|found| found.limit_reached.is_some())
+            || plan.unplaced.iter().any(|left| left.reason == UnplacedReason::LimitReached);
     }
 
     /// Returns the effect of a changed or deleted pod on pods that the limit of its namespace holds back.

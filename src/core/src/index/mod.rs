@@ -65,6 +65,8 @@ pub struct ClusterIndex {
     learning: Learning,
     /// Namespaces with pods that the last plan held back because of a limit of their namespace.
     held_in: BTreeSet<String>,
+    /// Whether another limit kept the last plan from buying nodes.
+    limit_reached: bool,
     /// The DaemonSets as their templates say. The state has them in the sizes of their pods.
     templates: BTreeMap<ObjectKey, DaemonSet>,
 }

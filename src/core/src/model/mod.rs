@@ -77,7 +77,7 @@ pub use crate::model::pod_affinity::{
     HostPort, LimitsByNamespace, Namespace, NamespaceLabels, Namespaces, PodAffinityTerm,
     TopologySpreadConstraint,
 };
-pub use crate::model::pod_group::PodGroup;
+pub use crate::model::pod_group::{GroupRole, PodGroup};
 pub(crate) use crate::model::pod_key::prefix_of;
 pub use crate::model::pod_key::{NotAPodKey, ObjectKey, OwnerKey, PodKey};
 pub use crate::model::pods::{Beside, Count, OnNode, PodTraits, Pods};

@@ -1,6 +1,6 @@
 //! Options of a plan.
 
-use poolwright_catalog::UsdPerHour;
+use poolwright_catalog::{InstanceTypeName, UsdPerHour};
 
 use super::namespace_limits::{NamespaceCeiling, NamespaceLimits, StatedLimits, ceilings};
 use super::plan::Commitment;
@@ -79,8 +79,24 @@ impl Default for PlanOptions {
 impl PlanOptions {
     /// Returns the limits of a pool, with the default if it has no money limit.
     pub fn limits_of(&self, pool: &Pool) -> PoolLimits {
-        let usd_per_hour = pool.limits.usd_per_hour.or(self.default_usd_per_hour);
-        PoolLimits { usd_per_hour, ..pool.limits.clone() }
+        pool.limits.or_default(self.default_usd_per_hour)
+    }
+
+    /// Returns whether somebody set a money limit on the pool or on all pools together, which unknown prices could exceed unseen.
+    /// The default limit does not count: with it, no pool could allow a type at an unknown price.
+    pub(crate) fn has_set_money_limit(&self, pool: &Pool) -> bool {
+        pool.limits.usd_per_hour.or(self.limits.usd_per_hour).is_some()
+    }
+
+    /// Returns whether a pool may buy an instance type at an unknown price.
+    pub(crate) fn may_buy_unpriced(&self, pool: &Pool, kind: &InstanceTypeName) -> bool {
+        !self.has_set_money_limit(pool) && pool.allow_unknown_price.contains(kind)
+    }
+
+    /// Returns the advice that must come before that to allow unknown prices in a pool, with the word that follows it; empty if
+    /// there is none.
+    pub(crate) fn lift_limit_and(&self, pool: &Pool) -> &'static str {
+        if self.has_set_money_limit(pool) { "remove the limit usdPerHour and " } else { "" }
     }
 
     /// Returns the limits of a namespace that states these.

@@ -71,7 +71,8 @@ pub struct Plan {
     #[serde(default)]
     pub by_min_values: bool,
     /// Whether nodes were chosen in steps: first the first choices of all pods, then other choices for pods that a limit left.
-    /// Then `bound` is the sum of the bounds of the steps, each given the steps before it.
+    /// Then `bound` is the sum of the bounds of the steps, each given the steps before it; zero if the steps are those of a simpler way
+    /// to buy.
     pub in_steps: bool,
     /// What rules cost, sorted; only with baselines. A rule that provably costs nothing is not listed.
     pub rules: Vec<RuleCost>,

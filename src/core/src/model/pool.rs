@@ -124,6 +124,13 @@ pub struct PoolLimits {
     pub usd_per_hour: Option<UsdPerHour>,
 }
 
+impl PoolLimits {
+    /// Returns these limits, with this one on cost if they have none. Every reader of a default limit asks here.
+    pub fn or_default(&self, usd_per_hour: Option<UsdPerHour>) -> Self {
+        Self { usd_per_hour: self.usd_per_hour.or(usd_per_hour), ..self.clone() }
+    }
+}
+
 /// The problem of an invalid pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolProblem {

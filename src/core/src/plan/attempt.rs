@@ -1,14 +1,18 @@
 //! One attempt at a plan: places pods, chooses preferences, packs, creates claims, and explains unplaced pods.
 
+mod left_without_place;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{Usd, UsdPerHour};
 use poolwright_solver::{Proof, StopSignal};
 
+use crate::demand::Members;
 use crate::model::plan::{OverTime, PlacedPod, Plan, UnplacedPod, UnplacedReason};
 use crate::model::relaxed::PreferencePolicy;
 use crate::model::{ObjectKey, Pod, PodKey, PoolName};
+use crate::plan::attempt::left_without_place::short;
 use crate::plan::audit::topology as audit_topology;
 use crate::plan::context::PlanContext;
 use crate::plan::left_by::LeftBy;
@@ -19,7 +23,6 @@ use crate::plan::place::{preferences, sticky, topology};
 use crate::plan::unplaced::left_over::{LeftOver, LeftPods};
 use crate::plan::{claims, groups, pending, unplaced};
 use crate::rules::colocation::Colocation;
-use crate::rules::pin::Pin;
 use crate::supply::spot_mix::SpotMix;
 use crate::supply::{limits, offerings, rooms, spot_mix};
 
@@ -43,6 +46,8 @@ pub(crate) struct Attempt {
     pub left_out: topology::LeftOut,
     /// The domains in which a limit left a pod without a node, with their topology key.
     pub short: BTreeSet<(String, String)>,
+    /// A limit that left pods out, by their spread constraint.
+    pub spread_limits: BTreeMap<usize, u32>,
 }
 
 /// The pods with a place, and the open pods.
@@ -113,7 +118,7 @@ impl PlanContext<'_> {
         }
         plan.placements = placements(&on_rooms, &rooms);
         // Sentences about limits count what this plan buys, so they come last.
-        let without_place = without_place(&assigned, lessons);
+        let without_place = self.without_place(&assigned, lessons);
         unplaced.extend(without_place.iter().map(|(pod, reason, by)| UnplacedPod {
             pod: pod.clone(),
             reason: *reason,
@@ -132,6 +137,7 @@ impl PlanContext<'_> {
         } else {
             self.leave_over(supply, &assigned, &packed, (&rooms, &missing), &mut unplaced)
         };
+        let spread_limits = self.spread_limits(&without_place, &left);
         let is_of_gang = |pod: &PodKey| self.snapshot.pods.get(pod).is_some_and(|pod| pod.group.is_some());
         let of_gangs = without_place.into_iter().filter(|(pod, ..)| is_of_gang(pod));
         left.of_gangs.extend(of_gangs.map(|(pod, _, by)| (pod, by)));
@@ -143,7 +149,8 @@ impl PlanContext<'_> {
             Vec::new()
         };
         limits_told.extend(&left.limits);
-        limits_told.extend(lessons.cut.values().filter_map(LeftBy::reached));
+        let few = lessons.few.iter().filter(|(at, _)| spread_limits.contains_key(*at)).map(|(_, by)| by);
+        limits_told.extend(lessons.cut.values().chain(few).filter_map(LeftBy::reached));
         let limits_reached = packed.limits_reached(&limits_told, supply);
         let short = short(lessons, &left);
         Attempt {
@@ -157,6 +164,7 @@ impl PlanContext<'_> {
             objective: packed.outcome.objective,
             left_out: assigned.left_out.clone(),
             short,
+            spread_limits,
         }
     }
 
@@ -233,8 +241,9 @@ impl PlanContext<'_> {
         let models = supply.mig_models();
         let with = (assigned, preferred);
         let lives = (&self.horizons, &self.losses);
-        let classes =
-            classes::group(&settled.open, with, &mut colocation, lives, (options, &self.crowds), &models);
+        let first = self.groups.needed_by_roles(self.snapshot, settled);
+        let rules = (options, &self.crowds, &first);
+        let classes = classes::group(&settled.open, with, &mut colocation, lives, rules, &models);
         let mut admissions = offerings::Admissions::new(supply, &classes.signatures);
         let keeps_out = !lessons.only.is_empty()
             && assigned.left_out.keep_out(&self.relations, supply, &classes.signatures, &mut admissions);
@@ -298,7 +307,7 @@ impl PlanContext<'_> {
         supply: &'s offerings::Supply<'s>,
         assigned: &topology::Assigned<'s>,
         packed: &Packed<'s>,
-        (rooms, missing): (&rooms::Rooms<'s>, &BTreeMap<ObjectKey, usize>),
+        (rooms, missing): (&rooms::Rooms<'s>, &BTreeMap<ObjectKey, Members>),
         unplaced: &mut Vec<UnplacedPod>,
     ) -> LeftPods {
         let left_over = LeftOver {
@@ -363,37 +372,6 @@ impl Packed<'_> {
         };
         self.outcome.limits_reached.iter().chain(told).filter_map(of_pool).collect()
     }
-}
-
-/// Returns the pods for which rules about other pods left no place, with the reasons.
-fn without_place(
-    assigned: &topology::Assigned<'_>,
-    lessons: &topology::Lessons,
-) -> Vec<(PodKey, UnplacedReason, LeftBy)> {
-    let of = |(pod, rule): (&&PodKey, &String)| {
-        if let Some(by) = lessons.cut.get(*pod) {
-            return ((*pod).clone(), UnplacedReason::LimitReached, by.clone());
-        }
-        // If the pod's earlier place had no capacity, that is the reason. The rule only explains why the pod cannot go elsewhere.
-        let had = lessons.bans.get(*pod).and_then(|pins| pins.values().next());
-        let (reason, by) = match had {
-            Some(had) if rule.is_empty() => (UnplacedReason::LimitReached, had.clone()),
-            Some(had) => {
-                (UnplacedReason::LimitReached, had.clone().with(&format!("; in other places it {rule}")))
-            }
-            None => (UnplacedReason::TopologyRule, LeftBy::other(rule.clone())),
-        };
-        ((*pod).clone(), reason, by)
-    };
-    assigned.unplaced.iter().map(of).collect()
-}
-
-/// Returns the domains in which a limit left a pod without a node, in an attempt or an earlier one.
-fn short(lessons: &topology::Lessons, left: &LeftPods) -> BTreeSet<(String, String)> {
-    let by_limit = |(_, by): &(&Pin, &LeftBy)| by.reached().is_some();
-    let before = lessons.bans.values().flatten().filter(by_limit).map(|(pin, _)| pin);
-    let now = left.by_limit.values().map(|(pin, _)| pin);
-    before.chain(now).filter_map(topology::domain_of).collect()
 }
 
 /// Removes a bound that may not hold for the pods that have a place.

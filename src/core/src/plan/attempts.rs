@@ -1,5 +1,7 @@
 //! Repeated attempts at a plan. Each attempt uses the lessons of earlier ones about rules, limits and gangs.
 
+mod within_limits;
+
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -74,7 +76,7 @@ impl PlanContext<'_> {
     /// Returns the best attempt. Places are chosen pod by pod, so another order may place more pods. Unplaced pods choose first
     /// in the next attempt, and the attempt that leaves the fewest pods unplaced is kept. Attempts in fewer domains follow: first
     /// those that spread pods as widely, then those that limits ask for. The latter come first if a limit has left pods of single
-    /// domains out, because no other order can help these.
+    /// domains out, because no other order can help these. Attempts in fewer domains than `minDomains` come last.
     pub fn best_attempt(
         &self,
         supply: &offerings::Supply<'_>,
@@ -91,7 +93,7 @@ impl PlanContext<'_> {
         let leaves_out = shown.plan.unplaced.iter().any(|left| left.reason.may_be_for_others());
         let limits_first = leaves_out && !shown.short.is_empty();
         if limits_first {
-            self.keep_within_limits(&further, &mut best, stop);
+            self.keep_within_limits(&further, &mut best, false, stop);
         }
         self.let_unplaced_choose_first(&further, &mut best, stop);
         if best.last.shown().plan.claims.is_empty() {
@@ -111,8 +113,9 @@ impl PlanContext<'_> {
             }
         }
         if !limits_first {
-            self.keep_within_limits(&further, &mut best, stop);
+            self.keep_within_limits(&further, &mut best, false, stop);
         }
+        self.keep_within_limits(&further, &mut best, true, stop);
         best.last.attempt
     }
 
@@ -143,56 +146,6 @@ impl PlanContext<'_> {
                 *best = BestAttempt { last: next, start };
             }
         }
-    }
-
-    /// Makes further attempts in the domains that limits let have nodes. Pods of other spreads stay in all their domains, unless that
-    /// leaves pods out.
-    fn keep_within_limits(
-        &self,
-        further: &Further<'_, '_>,
-        best: &mut BestAttempt,
-        stop: &mut dyn StopSignal,
-    ) {
-        let Further { supply, policy, most, work } = *further;
-        for for_others in [false, true] {
-            let mut within_limits = self.domains_within_limits(supply, best.last.shown(), for_others);
-            for _ in 0..most {
-                let Some(fewer) = within_limits else { break };
-                if stop.should_stop() {
-                    break;
-                }
-                let (only, kept_out) = (fewer.only, fewer.kept_out);
-                let start = topology::Lessons { only, kept_out, ..best.start.clone() };
-                let next =
-                    self.settled_attempt(supply, policy, start.clone(), &mut Effort::limited(stop, work));
-                within_limits = self.domains_within_limits(supply, next.shown(), for_others);
-                if self.saves(&next.attempt, &best.last.attempt) {
-                    *best = BestAttempt { last: next, start };
-                }
-            }
-        }
-    }
-
-    /// Returns whether an attempt in fewer domains is better than another one: it leaves out fewer pods, or it costs less for the same
-    /// pods, and gives up no more preferences.
-    fn saves(&self, next: &Attempt, best: &Attempt) -> bool {
-        let left = |attempt: &Attempt| -> Vec<PodKey> {
-            attempt.plan.unplaced.iter().map(|left| left.pod.clone()).collect()
-        };
-        // Pods that are kept off offerings for the sake of others would be told that nothing fits them.
-        let unserved = |attempt: &Attempt| -> Vec<PodKey> {
-            let left = attempt.plan.unplaced.iter().filter(|left| !left.reason.may_be_for_others());
-            left.map(|left| left.pod.clone()).collect()
-        };
-        let is_cheaper = || {
-            next.objective < best.objective && unpriced(next) <= unpriced(best) && left(next) == left(best)
-        };
-        next.plan.refused.is_empty()
-            && next.violations.is_empty()
-            && (self.left_over(&next.plan) < self.left_over(&best.plan) || is_cheaper())
-            && unserved(next) == unserved(best)
-            && next.preferences.dropped == best.preferences.dropped
-            && !next.left_out.may_get_nodes(&self.relations, self.snapshot, &next.plan.claims)
     }
 
     /// Returns whether an attempt that keeps the rules leaves out fewer pods than another one, or as many at a lower cost.

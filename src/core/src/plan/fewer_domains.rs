@@ -3,17 +3,22 @@
 //! Pods are spread over all domains that cost little more than the cheapest. A limit may not let so many nodes be bought. Then an
 //! attempt leaves pods out, or buys nodes of a much dearer kind. The scheduler counts only domains with nodes, so all pods may have
 //! room in fewer of them.
+//!
+//! If a limit still leaves pods out, there may even be fewer domains than `minDomains`. The scheduler then takes the lowest count as zero,
+//! so each domain takes up to `maxSkew` pods. That may be more than if the pods were spread over domains without nodes, too.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use poolwright_catalog::{ResourceList, UsdPerHour};
 use poolwright_terms::CapacityType;
 use poolwright_terms::keys::NODEPOOL_LABEL;
 
 use crate::model::plan::{Plan, PlannedClaim};
-use crate::model::{Pod, PodKey, PodSpec};
+use crate::model::{Pod, PodKey, PodSpec, TopologySpreadConstraint};
 use crate::plan::attempt::Attempt;
 use crate::plan::context::PlanContext;
+use crate::plan::left_by::LeftBy;
 use crate::plan::place::topology::new_domains::DomainChoice;
 use crate::plan::place::topology::place_prices::{cost_of_part, least_cost};
 use crate::plan::place::topology::{DEARER, signature};
@@ -28,17 +33,27 @@ pub(crate) struct FewerDomains {
     pub only: BTreeMap<usize, BTreeSet<String>>,
     /// Others that pods without a pin keep out of, because an earlier attempt had nodes for them there.
     pub kept_out: BTreeMap<usize, BTreeSet<String>>,
+    /// The constraints with fewer domains than their `minDomains`, each with the reason of pods that none of these takes.
+    pub few: BTreeMap<usize, LeftBy>,
+}
+
+/// Which constraints leave out how many domains.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Narrowing {
+    /// Other pods leave domains out, too, so that they leave more of the limit to those that lack nodes.
+    pub for_others: bool,
+    /// Constraints whose pods a limit leaves out keep fewer domains than their `minDomains`.
+    pub below_min: bool,
 }
 
 impl PlanContext<'_> {
     /// Returns the only new domains that should count in the next attempt; `None` if another attempt in fewer domains is not
-    /// worthwhile. It is if pods with a constraint are left out, or are on new nodes of a much dearer kind. With
-    /// `for_others`, other pods leave domains out, too, so that they leave more of the limit to those pods.
+    /// worthwhile. It is if pods with a constraint are left out, or are on new nodes of a much dearer kind.
     pub fn domains_within_limits(
         &self,
         supply: &Supply<'_>,
         attempt: &Attempt,
-        for_others: bool,
+        Narrowing { for_others, below_min }: Narrowing,
     ) -> Option<FewerDomains> {
         let (plan, choices) = (&attempt.plan, &attempt.left_out.by_spread);
         let nothing_open = choices.values().all(|choice| choice.open.is_empty() && !choice.closes_opened());
@@ -46,6 +61,10 @@ impl PlanContext<'_> {
             return None;
         }
         let relations = &self.relations;
+        let few = if below_min { self.with_few_domains(attempt) } else { BTreeMap::new() };
+        if below_min && few.is_empty() {
+            return None;
+        }
         let mut lacking = self.spreads_of_left_pods(plan);
         let mut in_use: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
         let mut usual = UsualPrices { supply, known: BTreeMap::new() };
@@ -94,7 +113,7 @@ impl PlanContext<'_> {
             let seen = SeenDomains { in_use: used, kept_before: kept, short: &short };
             let is_lacking = lacking.contains(at);
             let kept = if is_lacking {
-                keep(choice, &seen, rule.min_domains)
+                keep(choice, &seen, &bounds(choice, rule.min_domains, few.contains_key(at)))
             } else {
                 choice.open.iter().cloned().collect()
             };
@@ -111,7 +130,19 @@ impl PlanContext<'_> {
                 only.insert(*at, kept);
             }
         }
-        is_narrower.then_some(FewerDomains { only, kept_out })
+        is_narrower.then_some(FewerDomains { only, kept_out, few })
+    }
+
+    /// Returns the constraints that may have fewer domains than their `minDomains` in the next attempt, because a limit leaves out pods
+    /// that have them, and those that have fewer already. The reason of pods that none of these domains takes comes with each.
+    fn with_few_domains(&self, attempt: &Attempt) -> BTreeMap<usize, LeftBy> {
+        let few = |(at, choice): (&usize, &DomainChoice)| {
+            let limit = attempt.spread_limits.get(at);
+            let by_limit =
+                limit.and_then(|limit| reason_of_few(choice, self.relations.spreads[*at].rule, *limit));
+            Some((*at, by_limit.or_else(|| choice.few.clone())?))
+        };
+        attempt.left_out.by_spread.iter().filter_map(few).collect()
     }
 
     /// Returns the spread constraints of pods that a limit or a rule about other pods leaves out. That is the reason of most incomplete
@@ -144,13 +175,29 @@ struct SeenDomains<'s> {
     short: &'s dyn Fn(&str) -> bool,
 }
 
+/// Returns the reason of pods that no domain takes because there are fewer than `minDomains`; `None` if as many have nodes already.
+fn reason_of_few(choice: &DomainChoice, rule: &TopologySpreadConstraint, limit: u32) -> Option<LeftBy> {
+    let wanted = rule.min_domains.filter(|wanted| *wanted as usize > choice.existing.max(1))?;
+    let words = format!(
+        "; no better plan was found within the limit: while fewer than {wanted} domains of `{}` exist (minDomains), each takes such pods only up to maxSkew ({})",
+        rule.topology_key, rule.max_skew
+    );
+    // What one more node uses may well be left, but the spread would not let it have more pods.
+    Some(LeftBy::limit(limit, 0).with(&words))
+}
+
+/// Returns how many new domains a constraint keeps: at least as many as `min_domains` asks for or, with `few`, at most one less.
+fn bounds(choice: &DomainChoice, min_domains: Option<u32>, few: bool) -> RangeInclusive<usize> {
+    let wanted = (min_domains.unwrap_or(1).max(1) as usize).saturating_sub(choice.existing);
+    if few { 0..=wanted.saturating_sub(1) } else { wanted..=usize::MAX }
+}
+
 /// Returns the new domains of a constraint that the next attempt keeps: those with new nodes of the usual kind. If all have such
-/// nodes, it keeps those in which no pod lacked a node, but at least half of them. If none has, it keeps half. It keeps as many as
-/// `min_domains` asks for. If an earlier attempt had nodes in unexpected domains, the next one keeps all but these.
-fn keep(choice: &DomainChoice, seen: &SeenDomains<'_>, min_domains: Option<u32>) -> BTreeSet<String> {
+/// nodes, it keeps those in which no pod lacked a node, but at least half of them. If none has, it keeps half. The number of domains
+/// is within the bounds. If an earlier attempt had nodes in unexpected domains, the next one keeps all but these.
+fn keep(choice: &DomainChoice, seen: &SeenDomains<'_>, bounds: &RangeInclusive<usize>) -> BTreeSet<String> {
     let SeenDomains { in_use, kept_before, short } = *seen;
-    let least = (min_domains.unwrap_or(1).max(1) as usize).saturating_sub(choice.existing);
-    if choice.closes_opened() && choice.open.len() >= least {
+    if choice.closes_opened() && bounds.contains(&choice.open.len()) {
         return choice.open.iter().cloned().collect();
     }
     let is_in = |domains: Option<&BTreeSet<String>>, domain: &String| {
@@ -175,7 +222,7 @@ fn keep(choice: &DomainChoice, seen: &SeenDomains<'_>, min_domains: Option<u32>)
     let most = if shared > 0 { most.min(shared) } else { most };
     let mut ranked: Vec<&String> = choice.open.iter().collect();
     ranked.sort_by_key(|domain| (!is_in(kept_before, domain), !is_in(in_use, domain), short(domain)));
-    ranked.into_iter().take(most.max(least)).cloned().collect()
+    ranked.into_iter().take(most.clamp(*bounds.start(), *bounds.end())).cloned().collect()
 }
 
 /// The prices of all nodes that a pod could get without limits, by capacity.
@@ -254,7 +301,7 @@ mod tests {
         let in_use: BTreeSet<String> = in_use.iter().map(|domain| (*domain).to_owned()).collect();
         let short = |domain: &str| short.contains(&domain);
         let seen = SeenDomains { in_use: Some(&in_use), kept_before: None, short: &short };
-        keep(choice, &seen, min_domains).into_iter().collect()
+        keep(choice, &seen, &bounds(choice, min_domains, false)).into_iter().collect()
     }
 
     #[test]
@@ -288,5 +335,16 @@ mod tests {
         assert_eq!(kept(0, &["d", "e"], Some(3)), ["a", "d", "e"]);
         assert_eq!(kept(1, &["d", "e"], Some(3)), ["d", "e"]);
         assert_eq!(kept(0, &[], Some(9)).len(), 5);
+    }
+
+    #[test]
+    fn fewer_domains_than_min_domains_are_kept_only_while_fewer_have_nodes() {
+        let of = |existing: usize, min_domains: Option<u32>| {
+            let choice = DomainChoice { existing, ..DomainChoice::default() };
+            let rule = TopologySpreadConstraint { min_domains, ..TopologySpreadConstraint::default() };
+            reason_of_few(&choice, &rule, 0).map(|_| bounds(&choice, min_domains, true))
+        };
+        assert_eq!([of(0, Some(3)), of(1, Some(3)), of(2, Some(3))], [Some(0..=2), Some(0..=1), Some(0..=0)]);
+        assert_eq!([of(3, Some(3)), of(0, Some(1)), of(0, None)], [None, None, None]);
     }
 }

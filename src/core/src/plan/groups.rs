@@ -1,18 +1,18 @@
 //! PodGroups (gangs) in a plan: pods that the kube-scheduler holds until enough of them exist, and places together or not at
 //! all (`plugins/gangscheduling`, `schedule_one_podgroup.go`).
 //!
-//! Nothing is bought for a gang without room for its minimum number of pods. Planning is repeated without its pods. Nodes bought
-//! earlier stay planned for it, because the missing room may become available. A node that waits for an incomplete gang counts as
-//! empty ([`crate::demand`]).
+//! Nothing is bought for a gang without room for its minimum number of pods, and for that of each of its roles. Planning is repeated
+//! without its pods. Nodes bought earlier stay planned for it, because the missing room may become available. A node that waits for
+//! an incomplete gang counts as empty ([`crate::demand`]).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::RankedOffering;
 
-use crate::demand::{GroupState, group_state, is_there};
+use crate::demand::{GroupState, Members, group_state, is_there, pod_group};
 use crate::model::plan::{Plan, UnplacedPod, UnplacedReason};
-use crate::model::{ObjectKey, Pod, PodKey, PoolName, Snapshot};
+use crate::model::{GroupRole, ObjectKey, Pod, PodKey, PoolName, Snapshot};
 use crate::plan::left_by::LeftBy;
 use crate::plan::pending::{Demand, PendingPod, Settled};
 use crate::supply::limits::Limits;
@@ -89,17 +89,26 @@ impl<'a> Groups<'a> {
             );
             return Some((UnplacedReason::UnmodelledRule, message));
         }
-        let least = state.least()?;
-        let missing = least.checked_sub(state.there).filter(|missing| *missing > 0)?;
-        let (are, they_start) = if state.there == 1 { ("is", "it starts") } else { ("are", "they start") };
+        let (least, there) = (state.least()?, state.there.all);
+        let shortage = state.shortage(&state.there);
+        if shortage.all == 0 {
+            return None;
+        }
+        if let Some((role, has)) = state.lacking_role(&shortage) {
+            let (name, needed, has) = (group.name(), role.needed(), so_few(has));
+            let message =
+                format!("its {name} needs {needed}, but has {has}, so its other pods would do nothing");
+            return Some((UnplacedReason::PodGroupPending, message));
+        }
+        let (are, they_start) = if there == 1 { ("is", "it starts") } else { ("are", "they start") };
         let why = match &group.stands_for {
             Some(_) => format!("{they_start} only with the others"),
             None => format!("the scheduler tries none before all {least} are"),
         };
         let message = format!(
-            "waits for {missing} of {least} pods of its {}: {} {are} there, and {why}",
-            group.name(),
-            state.there
+            "waits for {} of {least} pods of its {}: {there} {are} there, and {why}",
+            shortage.all,
+            group.name()
         );
         Some((UnplacedReason::PodGroupPending, message))
     }
@@ -113,26 +122,29 @@ impl<'a> Groups<'a> {
 
     /// Removes the pods of gangs that have too few pods that can be planned now from the demand. Pods with a place keep it.
     pub fn retain_startable(&self, snapshot: &Snapshot, demand: &mut Demand<'a>) {
-        let mut pending: BTreeMap<ObjectKey, usize> = BTreeMap::new();
-        for key in demand.pending.iter().filter(|want| is_there(want.pod)).filter_map(group_of) {
-            *pending.entry(key).or_default() += 1;
-        }
+        let pending = by_group(snapshot, demand.pending.iter().map(|want| want.pod));
         let mut held: BTreeMap<ObjectKey, (UnplacedReason, String)> = BTreeMap::new();
         for (key, state) in &self.by_key {
-            let can = pending.get(key).copied().unwrap_or_default();
-            let Some(least) = state.least().filter(|least| can > 0 && state.bound + can < *least) else {
+            let (Some(least), Some(can)) = (state.least(), pending.get(key)) else { continue };
+            let shortage = state.shortage(&state.room(Some(can)));
+            if shortage.all == 0 {
                 continue;
-            };
-            let of = |left: &&UnplacedPod| belongs(snapshot, &left.pod, key);
-            let other = demand.unplaced.iter().filter(of).max_by_key(|left| left.reason.is_unmet_demand());
+            }
+            let role = state.lacking_role(&shortage);
+            let other = left_of(snapshot, &demand.unplaced, key, role.map(|(role, _)| role));
             let unmet = other.is_some_and(|left| left.reason.is_unmet_demand());
             let reason = if unmet { UnplacedReason::GangIncomplete } else { UnplacedReason::PodGroupPending };
-            let lacking = least - state.bound - can;
             let why = other.map_or_else(String::new, |left| format!("; pod {}: {}", left.pod, left.message));
-            let message = format!(
-                "waits for {lacking} of {least} pods of its {} that cannot be planned yet{why}",
-                state.name(key)
-            );
+            let (name, lacking) = (state.name(key), shortage.all);
+            let message = match role {
+                Some((role, has)) => {
+                    let (needed, has) = (role.needed(), so_few(has));
+                    format!("its {name} needs {needed}, but {has} can be planned yet{why}")
+                }
+                None => format!(
+                    "waits for {lacking} of {least} pods of its {name} that cannot be planned yet{why}"
+                ),
+            };
             held.insert(key.clone(), (reason, message));
         }
         if held.is_empty() {
@@ -165,30 +177,44 @@ impl<'a> Groups<'a> {
         let placed = placed(snapshot, plan);
         let mut found: Vec<(&ObjectKey, &GroupState<'_>, IncompleteGang)> = Vec::new();
         for (key, state) in &self.by_key {
-            let have = placed.get(key).copied().unwrap_or_default();
-            let Some(least) = state.least() else { continue };
-            if have == 0 || state.bound + have >= least || known.contains_key(key) {
+            let (Some(least), Some(have)) = (state.least(), placed.get(key)) else { continue };
+            let room = state.room(Some(have));
+            let shortage = state.shortage(&room);
+            if shortage.all == 0 || known.contains_key(key) {
                 continue;
             }
-            let of = |left: &&UnplacedPod| belongs(snapshot, &left.pod, key);
-            let other = plan.unplaced.iter().filter(of).max_by_key(|left| left.reason.is_unmet_demand());
+            let role = state.lacking_role(&shortage);
+            let other = left_of(snapshot, &plan.unplaced, key, role.map(|(role, _)| role));
             let reason = |of: &UnplacedPod| {
                 let by = left.get(&of.pod).cloned();
                 (of.pod.clone(), by.unwrap_or_else(|| LeftBy::other(of.message.clone())))
             };
-            let room = state.bound + have;
-            let words = format!(
-                "{least} pods of its {} start together, but a plan with them has room for only {room}, so Poolwright buys nothing for any",
-                state.name(key)
-            );
+            let name = state.name(key);
+            let words = match role {
+                Some((role, has)) => format!(
+                    "its {name} needs {}, but a plan has room for {}, so Poolwright buys nothing for any of its pods",
+                    role.needed(),
+                    so_few(has)
+                ),
+                None => format!(
+                    "{least} pods of its {name} start together, but a plan with them has room for only {}, so Poolwright buys nothing for any",
+                    room.all
+                ),
+            };
             let reason = other.map(reason);
             let limit = reason.as_ref().and_then(|(_, by)| by.reached());
             let lacking = limit.and_then(|limit| {
                 let of_gang = left.iter().filter(|(pod, _)| belongs(snapshot, pod, key));
-                let mut each: Vec<u64> = of_gang.filter_map(|(_, by)| by.least_of(limit)).collect();
+                let mut each: Vec<(u64, &PodKey)> =
+                    of_gang.filter_map(|(pod, by)| Some((by.least_of(limit)?, pod))).collect();
                 each.sort_unstable();
-                let each = each.get(..least - room)?;
-                Some(each.iter().copied().fold(0, u64::saturating_add))
+                let (mut open, mut takes) = (shortage.clone(), 0_u64);
+                for (amount, pod) in each {
+                    if snapshot.pods.get(pod).is_some_and(|pod| open.meet(state.group, pod)) {
+                        takes = takes.saturating_add(amount);
+                    }
+                }
+                (open.all == 0).then_some(takes)
             });
             let nodes = nodes_of(snapshot, plan, key);
             found.push((key, state, IncompleteGang { words, left: reason, nodes, lacking }));
@@ -199,14 +225,13 @@ impl<'a> Groups<'a> {
 
     /// Returns how many more pods of each PodGroup must have a place before any of them is placed. It is zero for a gang that a plan
     /// gives enough places, and for a group whose pods are placed one by one.
-    pub fn missing(&self, snapshot: &Snapshot, plan: &Plan) -> BTreeMap<ObjectKey, usize> {
+    pub fn missing(&self, snapshot: &Snapshot, plan: &Plan) -> BTreeMap<ObjectKey, Members> {
         if self.by_key.is_empty() {
             return BTreeMap::new();
         }
         let placed = placed(snapshot, plan);
         let missing = |(key, state): (&ObjectKey, &GroupState<'_>)| {
-            let room = state.bound + placed.get(key).copied().unwrap_or_default();
-            (key.clone(), state.least().map_or(0, |least| least.saturating_sub(room)))
+            (key.clone(), state.shortage(&state.room(placed.get(key))))
         };
         self.by_key.iter().map(missing).collect()
     }
@@ -217,16 +242,39 @@ impl<'a> Groups<'a> {
         snapshot: &Snapshot,
         pending: &[PendingPod<'_>],
         plan: Option<&Plan>,
-    ) -> BTreeMap<ObjectKey, usize> {
+    ) -> BTreeMap<ObjectKey, Members> {
         let placed = match plan {
             Some(plan) => placed(snapshot, plan),
-            None => by_group(pending.iter().map(|want| want.pod)),
+            None => by_group(snapshot, pending.iter().map(|want| want.pod)),
         };
         let beyond = |(key, state): (&ObjectKey, &GroupState<'_>)| {
-            let room = state.bound + placed.get(key).copied().unwrap_or_default();
-            Some((key.clone(), room.saturating_sub(state.least()?)))
+            Some((key.clone(), state.beyond(&state.room(placed.get(key)))?))
         };
         self.by_key.iter().filter_map(beyond).collect()
+    }
+
+    /// Returns the pods without a place that the roles of their gangs need, the most important and oldest of each role. If a limit
+    /// leaves some pods out, these come before others of their priority: without them, their gang gets nothing.
+    pub fn needed_by_roles(&self, snapshot: &Snapshot, settled: &Settled<'a>) -> BTreeSet<&'a PodKey> {
+        let mut needed = BTreeSet::new();
+        if !self.by_key.values().any(|state| state.group.is_some_and(|group| !group.roles.is_empty())) {
+            return needed;
+        }
+        let placed = by_group(snapshot, settled.placed.iter().map(|(_, pod)| *pod));
+        let mut open: Vec<&'a Pod> =
+            settled.open.iter().map(|want| want.pod).filter(|pod| is_there(pod)).collect();
+        open.sort_by_key(|pod| (Reverse(pod.priority), pod.created, &pod.key));
+        let mut lacking: BTreeMap<ObjectKey, Members> = BTreeMap::new();
+        for pod in open {
+            let Some((key, state)) = pod.group_key().and_then(|key| self.by_key.get_key_value(&key)) else {
+                continue;
+            };
+            let shortage = || state.shortage(&state.room(placed.get(key)));
+            if lacking.entry(key.clone()).or_insert_with(shortage).meet_role(state.group, pod) {
+                needed.insert(&pod.key);
+            }
+        }
+        needed
     }
 
     /// Removes the pods of these gangs from the demand, and returns them with their gang.
@@ -270,10 +318,12 @@ pub(crate) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
         if state.group.is_none() {
             problems.push(format!("PodGroup {key} does not exist, but a node is bought for its pods"));
         }
-        let room = state.bound + placed.get(&key).copied().unwrap_or_default();
-        if let Some(least) = state.least().filter(|least| room < *least) {
-            let name = state.name(&key);
-            problems.push(format!("{name}: {least} pods start together, and {room} have room"));
+        let (name, room) = (state.name(&key), state.room(placed.get(&key)));
+        let shortage = state.shortage(&room);
+        if let Some((role, has)) = state.lacking_role(&shortage) {
+            problems.push(format!("{name} needs {}, and {} have room", role.needed(), so_few(has)));
+        } else if let Some(least) = state.least().filter(|_| shortage.all > 0) {
+            problems.push(format!("{name}: {least} pods start together, and {} have room", room.all));
         }
     }
     problems
@@ -289,20 +339,42 @@ fn nodes_of(snapshot: &Snapshot, plan: &Plan, gang: &ObjectKey) -> Vec<(PoolName
     claims.map(|claim| (claim.pool.clone(), claim.offerings[0].clone())).collect()
 }
 
-/// Returns the number of pods of each PodGroup that a plan places, counting existing pods and their successors.
-fn placed(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<ObjectKey, usize> {
+/// Returns the pods of each PodGroup that a plan places, counting existing pods and their successors.
+fn placed(snapshot: &Snapshot, plan: &Plan) -> BTreeMap<ObjectKey, Members> {
     let on_rooms = plan.placements.iter().map(|placement| &placement.pod);
     let on_new = plan.claims.iter().flat_map(|claim| &claim.planned_pods);
-    by_group(on_rooms.chain(on_new).filter_map(|key| Some(snapshot.pods.get(key)?.as_ref())))
+    by_group(snapshot, on_rooms.chain(on_new).filter_map(|key| Some(snapshot.pods.get(key)?.as_ref())))
 }
 
 /// Counts existing pods and their successors by PodGroup.
-fn by_group<'p>(pods: impl Iterator<Item = &'p Pod>) -> BTreeMap<ObjectKey, usize> {
-    let mut count: BTreeMap<ObjectKey, usize> = BTreeMap::new();
-    for group in pods.filter(|pod| is_there(pod)).filter_map(Pod::group_key) {
-        *count.entry(group).or_default() += 1;
+fn by_group<'p>(snapshot: &Snapshot, pods: impl Iterator<Item = &'p Pod>) -> BTreeMap<ObjectKey, Members> {
+    let mut count: BTreeMap<ObjectKey, Members> = BTreeMap::new();
+    for pod in pods.filter(|pod| is_there(pod)) {
+        if let Some(key) = pod.group_key() {
+            let group = pod_group(snapshot, &key);
+            count.entry(key).or_default().add(group, pod);
+        }
     }
     count
+}
+
+/// Returns the pod without a place that explains best what a gang lacks: one of this role, if a role lacks pods.
+fn left_of<'p>(
+    snapshot: &Snapshot,
+    unplaced: &'p [UnplacedPod],
+    gang: &ObjectKey,
+    role: Option<&GroupRole>,
+) -> Option<&'p UnplacedPod> {
+    let is_lacking = |left: &UnplacedPod| {
+        role.is_none_or(|role| snapshot.pods.get(&left.pod).is_some_and(|pod| role.has(pod)))
+    };
+    let of_gang = unplaced.iter().filter(|left| belongs(snapshot, &left.pod, gang));
+    of_gang.max_by_key(|left| (is_lacking(left), left.reason.is_unmet_demand()))
+}
+
+/// Says that there are too few pods.
+fn so_few(pods: usize) -> String {
+    if pods == 0 { "none".to_owned() } else { format!("only {pods}") }
 }
 
 fn group_of(want: &PendingPod<'_>) -> Option<ObjectKey> {

@@ -49,4 +49,23 @@ impl LeftBy {
         self.words.push_str(words);
         self
     }
+
+    /// Appends that a pod of this kind lost its place on a planned node, so that it needs one more.
+    pub fn without_layout(self) -> Self {
+        self.with(
+            "; a node was planned for it or a pod like it, but the search for the layout of its GPUs found no place for all pods of that node",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_that_a_layout_of_gpus_lost_is_left_out_by_its_limit_and_told_of_the_layout() {
+        let left = LeftBy::limit(3, 8).without_layout();
+        assert_eq!((left.reached(), left.least_of(3)), (Some(3), Some(8)));
+        assert!(left.words.contains("the search for the layout of its GPUs found no place"), "{left:?}");
+    }
 }

@@ -15,7 +15,7 @@ use crate::plan::claims::ClaimNames;
 use crate::plan::listing::{MOST, in_words};
 use crate::rules::new_node::NewNodeLabels;
 use crate::supply::interruption_backoff::remembered;
-use crate::supply::limits::{ceilings, held};
+use crate::supply::limits::{ceilings, held, owner_in_words};
 use crate::supply::{flexibility, interruption_backoff, offerings, unclaimed};
 
 /// The claims for static pools.
@@ -41,7 +41,7 @@ pub(crate) fn order(
             let mut buyable = buyable(snapshot, &catalogue, pool, now, options);
             let Some((_, first)) = buyable.first() else { break };
             if let Some(limit) = beyond(snapshot, pool, first, options) {
-                let sentence = format!("{}; raise it, or lower spec.replicas", limit.words);
+                let sentence = format!("{}; {}, or lower spec.replicas", limit.words, limit.raise);
                 ordered.limits.push((pool.name.clone(), sentence));
                 break;
             }
@@ -116,14 +116,12 @@ fn buyable(
         let priced = offering.price.known().is_some_and(|price| price > UsdPerHour::ZERO);
         held || (!priced && interruption_backoff::of(snapshot, pool, offering, now).is_some())
     };
-    let money = pool.limits.usd_per_hour.or(options.limits.usd_per_hour).is_some();
     let mut all: Vec<Buyable> = meeting
         .iter()
         .map(|index| (*index, &catalogue.offerings()[*index]))
         .filter(|(_, offering)| !is_held(offering))
         .filter(|(_, offering)| {
-            let may_guess = !money && pool.allow_unknown_price.contains(&offering.id.instance_type);
-            offering.price.known().is_some() || may_guess
+            offering.price.known().is_some() || options.may_buy_unpriced(pool, &offering.id.instance_type)
         })
         .map(|(index, offering)| {
             let price = offering.price.known();
@@ -209,6 +207,8 @@ fn listed(
 /// A limit that one more node of a static pool would exceed.
 pub(crate) struct ReplicaLimit {
     pub words: String,
+    /// Its remedy, in words.
+    pub raise: &'static str,
     /// Whether it is the pool's own, and not one on all pools together.
     pub is_own: bool,
 }
@@ -227,12 +227,12 @@ pub(crate) fn beyond(
         let taken = held(snapshot, &unclaimed, &kind, is_own.then_some(&pool.name));
         let more = kind.of(&offering.allocatable, offering.price);
         (more > 0 && taken.saturating_add(more) > ceiling).then(|| {
-            let of = if is_own { format!("of pool `{}`", pool.name) } else { "over all pools".to_owned() };
+            let (of, raise) = owner_in_words(is_own.then_some(&pool.name), kind.is_default_of(pool));
             let (name, limit, taken) = (kind.name(), kind.quantity(ceiling), kind.in_words(taken));
             let words = format!(
                 "limit {name} = {limit} {of} allows no more of its replicas (in use or on order: {taken})"
             );
-            ReplicaLimit { words, is_own }
+            ReplicaLimit { words, raise, is_own }
         })
     })
 }

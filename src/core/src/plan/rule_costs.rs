@@ -42,7 +42,10 @@ pub(crate) fn tell(
         let is_free = in_force.len() == 1 && cost.cost == Some(UsdPerHour::ZERO) && !cost.at_least;
         match rule {
             // The bound without weights holds for plans with them too, and it is reached.
-            CostRule::Weights if is_free => (plan.by_weight, plan.in_steps) = (false, false),
+            CostRule::Weights if is_free => {
+                (plan.by_weight, plan.in_steps) = (false, false);
+                (plan.bound, plan.proof) = (plan.cost + plan.risk, Proof::Exact);
+            }
             CostRule::Interruptions if is_free => plan.by_risk = false,
             CostRule::SpotRules if is_free => plan.by_spot_rules = false,
             CostRule::MinValues if is_free => plan.by_min_values = false,

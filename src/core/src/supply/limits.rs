@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use poolwright_catalog::{OfferingId, RankedOffering, ResourceList, ResourceName, UsdPerHour};
 use poolwright_solver::Limit;
 
-use crate::model::{Claim, PlanOptions, PoolLimits, PoolName, Snapshot};
+use crate::model::{Claim, PlanOptions, Pool, PoolLimits, PoolName, Snapshot};
 use crate::supply::offerings::Supply;
 use crate::supply::unclaimed;
 use crate::supply::unclaimed::UnclaimedNode;
@@ -54,8 +54,7 @@ impl Limits {
             });
             for limit in &own {
                 let limit = &mut all.all[*limit as usize];
-                let is_own = offered.pool.limits.usd_per_hour.is_some();
-                limit.is_default = limit.kind == LimitKind::UsdPerHour && !is_own;
+                limit.is_default = limit.kind.is_default_of(offered.pool);
             }
             all.by_pool.push(own);
         }
@@ -122,11 +121,6 @@ impl Limits {
     /// Returns whether the pool has a limit of its own.
     pub fn has_own(&self, pool: usize) -> bool {
         self.by_pool[pool].iter().any(|limit| self.all[*limit as usize].pool.is_some())
-    }
-
-    /// Returns whether the pool has a limit on cost.
-    pub fn on_money(&self, pool: usize) -> bool {
-        self.by_pool[pool].iter().any(|limit| self.all[*limit as usize].kind == LimitKind::UsdPerHour)
     }
 
     /// Returns the amount that one node uses of each limit, by limit, ascending.
@@ -314,6 +308,11 @@ impl LimitKind {
             Self::UsdPerHour => format!("{:#}", UsdPerHour::from_micros(amount)),
             _ => self.quantity(amount),
         }
+    }
+
+    /// Returns whether such a limit of a pool is the default, because the pool states none.
+    pub fn is_default_of(&self, pool: &Pool) -> bool {
+        *self == Self::UsdPerHour && pool.limits.usd_per_hour.is_none()
     }
 
     /// Returns the amount that one node uses of such a limit.

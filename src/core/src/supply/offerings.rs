@@ -246,15 +246,14 @@ pub(crate) fn collect<'a>(
                     .push(ClassOfferings { catalogue, labels: snapshot.plan_cache.labels(catalogue) });
                 supply.tables.len() - 1
             });
-            let money_limit = pool.limits.usd_per_hour.or(options.limits.usd_per_hour).is_some();
-            let terms = OfferContext { snapshot, daemons, colocation, attachable, money_limit, now };
+            let terms = OfferContext { snapshot, daemons, colocation, attachable, options, now };
             let meeting =
                 snapshot.plan_cache.meeting(catalogue, pool, || meeting(pool, &supply.tables[table].labels));
             let offers = offers(&terms, &mut supply, pool, table, &meeting);
             let cut = cut_by_label(options, pool, catalogue, &meeting);
             let buyable = |offer: &&PoolOffering| offer.availability.is_sold();
             findings.offerings = offers.iter().filter(buyable).count();
-            findings.unsold = unsold(pool, &offers);
+            findings.unsold = unsold(pool, &offers, options);
             if offers.is_empty() {
                 findings.invalid = Some((
                     Reason::NoOfferingMatches,
@@ -278,7 +277,7 @@ pub(crate) fn collect<'a>(
 }
 
 /// Returns why none of a pool's offerings can be bought now; `None` if one can, or if there is none.
-fn unsold(pool: &Pool, offers: &[PoolOffering]) -> Option<(Reason, String)> {
+fn unsold(pool: &Pool, offers: &[PoolOffering], options: &PlanOptions) -> Option<(Reason, String)> {
     if offers.iter().any(|offer| offer.availability.is_sold()) {
         return None;
     }
@@ -294,8 +293,9 @@ fn unsold(pool: &Pool, offers: &[PoolOffering]) -> Option<(Reason, String)> {
         None => Some((
             Reason::PriceUnknown,
             format!(
-                "no price of its {all} is known; add prices (docs/catalogue.md), or list the instance types under \
+                "no price of its {all} is known; add prices (docs/catalogue.md), or {}list the instance types under \
                  allowUnknownPrices of pool {}",
+                options.lift_limit_and(pool),
                 pool.name
             ),
         )),
@@ -341,7 +341,7 @@ struct OfferContext<'t, 'a> {
     daemons: &'t DaemonSets<'t>,
     colocation: &'t Colocation<'t>,
     attachable: &'t Attachable,
-    money_limit: bool,
+    options: &'t PlanOptions,
     now: Timestamp,
 }
 
@@ -377,7 +377,7 @@ fn offers<'a>(
     table: usize,
     meeting: &[usize],
 ) -> Vec<PoolOffering> {
-    let OfferContext { snapshot, colocation, attachable, money_limit, now, .. } = *terms;
+    let OfferContext { snapshot, colocation, attachable, options, now, .. } = *terms;
     let daemons = terms.daemons.tolerating(&pool.taints);
     let (tables, capacities, known) = (&supply.tables, &mut supply.capacities, &mut supply.known_capacities);
     let residents = &mut supply.residents;
@@ -392,8 +392,7 @@ fn offers<'a>(
         };
         let held = remembered(&snapshot.held_back, pool, offering).copied().filter(|until| *until > now);
         let reclaims = interruption_backoff::of(snapshot, pool, offering, now);
-        // A limit on cost cannot be enforced with unknown prices.
-        let may_guess = !money_limit && pool.allow_unknown_price.contains(&offering.id.instance_type);
+        let may_guess = options.may_buy_unpriced(pool, &offering.id.instance_type);
         let availability = match (held, offering.price.known(), reclaims) {
             (Some(until), ..) => Availability::HeldBack(until),
             (None, Some(price), Some(reclaims)) if price > UsdPerHour::ZERO => {

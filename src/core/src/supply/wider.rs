@@ -154,7 +154,7 @@ impl<'s> Wider<'s, '_> {
         let (is_of_all, (kind, ceiling)) = own
             .chain(of_all)
             .find(|(_, (limit, ceiling))| limit.of(&kind.allocatable, Some(price)) > *ceiling)?;
-        let is_default = !is_of_all && kind == LimitKind::UsdPerHour && pool.limits.usd_per_hour.is_none();
+        let is_default = !is_of_all && kind.is_default_of(pool);
         Some(Beyond { kind, ceiling, is_of_all, is_default })
     }
 

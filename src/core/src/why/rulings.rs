@@ -278,7 +278,9 @@ impl Judge<'_, '_> {
                 } else {
                     format!("list it under allowUnknownPrices of pool {}", pool.name)
                 };
-                let change = format!("{list}, or, if prices come from --catalogue, add its price there");
+                let lift = self.wider.options.lift_limit_and(pool);
+                let change =
+                    format!("{lift}{list}, or, if prices come from --catalogue, add its price there");
                 add(4, "its price is unknown".to_owned(), Change::Words(change));
             }
             Availability::HeldBack(until) => {

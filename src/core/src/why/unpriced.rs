@@ -65,7 +65,7 @@ pub fn unpriced(
             let name = candidate.kind.name.as_str();
             let all = found.entry(candidate.capacity_type).or_default();
             let entry = (!bought.contains(name), name);
-            if all.contains(&entry) || pool.allow_unknown_price.contains(&candidate.kind.name) {
+            if all.contains(&entry) || options.may_buy_unpriced(pool, &candidate.kind.name) {
                 continue;
             }
             let held = candidate.holds(snapshot, pool, &asked, &daemons);

@@ -170,6 +170,24 @@ fn more_gpus_than_any_type_has_in_a_pool_without_gpus_need_both_fewer_gpus_and_a
     assert!(is_planned(&of_types(wide, 1, 1, 4)), "both together help");
 }
 
+#[test]
+fn a_type_beyond_the_default_money_limit_is_not_advised_and_within_it_the_advice_helps() {
+    let told = |types: &[&str], most: &str| {
+        let options = PlanOptions { default_usd_per_hour: Some(usd(most)), ..PlanOptions::default() };
+        let snapshot = of_types(types, 1, 1, 2);
+        let plan = plan(&snapshot, at(10), &options, &mut NeverStop);
+        let lines = why::pod(&snapshot, at(10), &options, &plan, &key("p")).expect("the pod exists");
+        (plan.unplaced.is_empty(), lines.join("\n"))
+    };
+    let (narrow, wide): (&[&str], &[&str]) = (&["g5.xlarge"], &["g5.xlarge", "g5.12xlarge"]);
+    let (is_planned, said) = told(narrow, "5.68");
+    assert!(!is_planned && said.contains("so that it may buy g5.12xlarge ($5.67/h)"), "{said}");
+    assert!(told(wide, "5.68").0, "the advice helps");
+    let (is_planned, said) = told(narrow, "5.67");
+    assert!(!is_planned && !said.contains("g5.12xlarge"), "{said}");
+    assert!(!told(wide, "5.67").0, "it would not help");
+}
+
 /// Returns a cluster with a static pool of g5.xlarge nodes within a limit, and three pods that fill one each.
 fn of_static(replicas: u64, limit: &str) -> Snapshot {
     let limits = PoolLimits { usd_per_hour: Some(usd(limit)), ..PoolLimits::default() };

@@ -39,6 +39,7 @@ fn plan_of(gang: &[ResourceList], dollars_per_gpu: u64) -> Plan {
         key: object_key("train"),
         uid: Uid("group-train".into()),
         min_count: Some(gang.len() as u32),
+        roles: vec![],
         unmodelled: vec![],
         stands_for: None,
     };

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use poolwright_catalog::RankedOffering;
 use poolwright_core::index::{Change, ClusterIndex};
+use poolwright_core::plan::{Plan, PlanOptions, plan};
 use poolwright_core::*;
+use poolwright_solver::NeverStop;
 use poolwright_terms::keys::RESERVED_TAINT;
 
 use crate::kit::*;
@@ -94,9 +96,10 @@ fn once_a_watch_has_shown_a_claim_lists_are_believed_at_once() {
 
 #[test]
 fn a_launch_wakes_the_planner_if_a_limit_counted_a_dearer_alternative_before() {
-    let launches_in = |pool: Pool| {
+    let launches_after = |last: &Plan, pool: Pool| {
         let mut index = ClusterIndex::new();
         index.apply_pool(pool);
+        index.set_held_by_limits(last);
         let mut claim = claim();
         let (offering, price) = (id("g6.xlarge", "a"), Some(usd("1.10")));
         claim.offerings.push(RankedOffering { offering, price, allocatable: capacity(4, 16, 1) });
@@ -104,8 +107,18 @@ fn a_launch_wakes_the_planner_if_a_limit_counted_a_dearer_alternative_before() {
         index.apply_claim(launched(claim))
     };
     let limits = PoolLimits { usd_per_hour: Some(usd("5")), ..PoolLimits::default() };
-    assert_eq!(launches_in(Pool { limits, ..pool("gpu") }), Change::Room);
-    assert_eq!(launches_in(pool("gpu")), Change::Life);
+    let nothing = Plan::default();
+    assert_eq!(launches_after(&nothing, Pool { limits: limits.clone(), ..pool("gpu") }), Change::Room);
+    assert_eq!(launches_after(&nothing, pool("gpu")), Change::Life);
+    let default = PlanOptions { default_usd_per_hour: limits.usd_per_hour, ..PlanOptions::default() };
+    let over_all = PlanOptions { limits, ..PlanOptions::default() };
+    let waiting = with(cluster(aws(), [pool("gpu")]), ["a", "b", "c", "d", "e"].map(small));
+    for (options, change) in
+        [(default, Change::Room), (over_all, Change::Room), (PlanOptions::default(), Change::Life)]
+    {
+        let last = plan(&waiting, at(10), &options, &mut NeverStop);
+        assert_eq!(launches_after(&last, pool("gpu")), change, "{:?}", last.unplaced);
+    }
 }
 
 #[test]

@@ -160,6 +160,7 @@ fn a_running_gang_gets_a_place_for_its_interrupted_pod() {
         key: object_key("train"),
         uid: Uid("group".into()),
         min_count: Some(3),
+        roles: vec![],
         unmodelled: vec![],
         stands_for: None,
     };

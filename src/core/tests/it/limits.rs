@@ -1,7 +1,7 @@
 //! Tests of limits.
 
 use poolwright_catalog::{RankedOffering, ResourceName};
-use poolwright_core::plan::{PlanOptions, UnplacedReason, plan};
+use poolwright_core::plan::{CostRule, PlanOptions, UnplacedReason, plan};
 use poolwright_core::{Claim, Pool, PoolLimits};
 
 use crate::kit::*;
@@ -64,8 +64,15 @@ fn a_pool_without_a_money_limit_has_the_default_one_and_its_pods_are_told_how_to
     );
     let own = PoolLimits { usd_per_hour: Some(usd("100")), ..PoolLimits::default() };
     assert_eq!(by_default(limited(own)).claims.len(), 3);
-    let replicas = by_default(Pool { replicas: Some(9), ..pool("gpu") });
-    assert!(replicas.cost <= usd("2.50") && !replicas.claims.is_empty(), "{:?}", replicas.cost);
+    let replicas = by_default(Pool { replicas: Some(20), ..pool("gpu") });
+    assert_eq!(replicas.cost, usd("2.38"));
+    assert_eq!(
+        replicas.pools[&pool("gpu").name].limit_reached.as_deref(),
+        Some(
+            "limit usdPerHour = 2.50 (default) of pool `gpu` allows no more of its replicas (in use or on order: $2.38/h); set \
+             spec.limits.usdPerHour of the pool, or lower spec.replicas"
+        )
+    );
 }
 
 #[test]
@@ -148,6 +155,71 @@ fn a_limit_over_all_pools_holds_for_their_sum_and_counts_what_their_claims_have(
     there.claims.insert(one.name.clone(), std::sync::Arc::new(one));
     let nodes = PoolLimits { nodes: Some(1), ..PoolLimits::default() };
     assert!(planned_within(&there, nodes).claims.is_empty());
+}
+
+fn cores(count: u64) -> PoolLimits {
+    PoolLimits {
+        resources: [(ResourceName::new(ResourceName::CPU), count * 1000)].into(),
+        ..PoolLimits::default()
+    }
+}
+
+/// Returns a pool of these instance types.
+fn selling(name: &str, weight: u32, types: &[&str]) -> Pool {
+    let requirements = vec![is_in("node.kubernetes.io/instance-type", types)];
+    Pool { weight, requirements, ..pool(name) }
+}
+
+#[test]
+fn a_limit_over_all_pools_serves_the_most_pods_it_can_and_of_these_the_most_in_the_heavier_pool() {
+    // Each node holds one pod. A node of the heavier pool uses eight cores of the limit, and one of the other pool five. So 18 cores
+    // serve three pods, if only one of them is in the heavier pool.
+    let sold = || {
+        catalogue(vec![
+            Kind("eight", capacity(8, 32, 0), None, &[("a", "0.40")]),
+            Kind("five", capacity(5, 32, 0), None, &[("a", "0.30")]),
+        ])
+    };
+    for (most, priority) in [4, 7, 8, 10, 13, 15, 16, 18, 20, 21, 24].iter().flat_map(|n| [(*n, 0), (*n, 1)])
+    {
+        let pools = [selling("heavy", 10, &["eight"]), selling("light", 1, &["five"])];
+        let first = poolwright_core::Pod { priority, ..pod("p", requests(5, 1, 0)) };
+        let others = ["q", "r"].map(|name| pod(name, requests(5, 1, 0)));
+        let plan = planned_within(&with(with(cluster(sold(), pools), others), [first]), cores(most));
+        assert_eq!(plan.refused, Vec::<String>::new());
+        let of = |name: &str| plan.claims.iter().filter(|claim| claim.pool.0 == name).count() as u64;
+        let fits = |(heavy, light): &(u64, u64)| heavy + light <= 3 && 8 * heavy + 5 * light <= most;
+        let all = (0..=3).flat_map(|heavy| (0..=3).map(move |light| (heavy, light)));
+        let best = all.filter(fits).max_by_key(|(heavy, light)| (heavy + light, *heavy)).unwrap();
+        assert_eq!((of("heavy"), of("light")), best, "{most} cores");
+        assert!(plan.bound <= plan.cost);
+        let in_heavy =
+            plan.claims.iter().any(|claim| claim.pool.0 == "heavy" && claim.planned_pods == [key("p")]);
+        assert!(in_heavy || priority == 0 || best.0 == 0, "the pod of the higher priority chooses first");
+    }
+}
+
+#[test]
+fn a_plan_in_steps_buys_the_nodes_of_first_fit_if_its_own_first_step_takes_what_the_next_one_lacks() {
+    // The first pool may have eight cores, and all pools 14. Two small nodes for x and y cost least, $0.60/h, and leave six cores. Then
+    // z costs $1.00/h on five cores. First fit puts x and y on six cores for $0.70/h, and z on eight cores for $0.50/h.
+    let sold = catalogue(vec![
+        Kind("small", capacity(4, 8, 0), None, &[("a", "0.30")]),
+        Kind("six", capacity(6, 32, 0), None, &[("a", "0.70")]),
+        Kind("five", capacity(5, 32, 0), None, &[("a", "1.00")]),
+        Kind("eight", capacity(8, 32, 0), None, &[("a", "0.50")]),
+        Kind("eleven", capacity(11, 64, 0), None, &[("a", "1.10")]),
+    ]);
+    let first = Pool { limits: cores(8), ..selling("first", 10, &["small", "six"]) };
+    let second = selling("second", 1, &["five", "eight", "eleven"]);
+    let pods = [pod("x", requests(3, 4, 0)), pod("y", requests(3, 4, 0)), pod("z", requests(2, 30, 0))];
+    let plan = planned_within(&with(cluster(sold, [first, second]), pods), cores(14));
+    assert_eq!(plan.refused, Vec::<String>::new());
+    assert_eq!(bought(&plan), ["eight: z", "six: x y"]);
+    assert_eq!((plan.cost, plan.baselines.first_fit.cost), (usd("1.20"), usd("1.20")));
+    assert_eq!((plan.in_steps, plan.bound.micros()), (true, 0), "the bound of other steps would say nothing");
+    let rules: Vec<_> = plan.rules.iter().map(|of| (of.rule, of.cost)).collect();
+    assert_eq!(rules, [(CostRule::Weights, Some(usd("0.10")))], "one node of eleven cores holds all");
 }
 
 /// A node of pool `gpu`, as its labels say.

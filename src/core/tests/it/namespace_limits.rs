@@ -156,13 +156,13 @@ fn the_end_of_a_pod_makes_a_plan_if_the_limit_of_its_namespace_holds_others_back
     for pod in gpu_pods("ml", 2).into_iter().chain([running("ml"), running("web")]) {
         index.apply_pod(pod);
     }
-    index.set_held_namespaces(&plan);
+    index.set_held_by_limits(&plan);
     assert_eq!(index.apply_pod(ended("web")), Change::Life);
     assert_eq!(index.apply_pod(ended("ml")), Change::Room);
     assert_eq!(index.delete_pod(&ObjectKey::new("ml", "old")), Change::Life, "its place is free already");
     assert_eq!(index.delete_pod(&ObjectKey::new("ml", "p1")), Change::Life, "a held pod has no place");
     index.apply_pod(running("ml"));
-    index.set_held_namespaces(&Plan::default());
+    index.set_held_by_limits(&Plan::default());
     assert_eq!(index.delete_pod(&ObjectKey::new("ml", "old")), Change::Life, "nobody waits");
 }
 
@@ -265,6 +265,7 @@ fn gang_and_single(pods: usize, min_count: u32) -> Snapshot {
         key: ObjectKey::new("ml", "train"),
         uid: Uid("train".into()),
         min_count: Some(min_count),
+        roles: vec![],
         unmodelled: vec![],
         stands_for: None,
     };
@@ -320,6 +321,21 @@ fn a_limit_needs_to_hold_the_minimum_of_a_gang_and_its_further_pods_come_one_by_
     assert_eq!(bought_for(&planned(&limited(running, "ml", GPUS, "1")), "ml"), ["train-3"]);
     // Money and nodes are judged only when nodes are chosen.
     assert_eq!(bought_for(&planned(&limited(snapshot, "ml", MONEY, "4.1")), "ml").len(), 4);
+}
+
+#[test]
+fn the_minimum_of_a_gang_has_the_pods_that_its_roles_need() {
+    let mut snapshot = gang_and_single(3, 2);
+    let key = ObjectKey::new("ml", "train");
+    let label = ("role".to_owned(), "master".to_owned());
+    let roles = vec![GroupRole { name: "master".into(), label: label.clone(), least: 1 }];
+    let group = PodGroup { roles, ..PodGroup::clone(&snapshot.pod_groups[&key]) };
+    snapshot.pod_groups.insert(key, group.into());
+    let labels = BTreeMap::from([label]);
+    let master = Pod { group: Some("train".into()), labels, ..pod("", requests(1, 1, 1)) };
+    let snapshot = with(snapshot, [of("ml", "master", 9, master)]);
+    let plan = planned(&limited(snapshot, "ml", GPUS, "2"));
+    assert_eq!(bought_for(&plan, "ml"), ["master", "train-0"], "{:?}", plan.unplaced);
 }
 
 #[test]

@@ -149,6 +149,7 @@ fn gang_on(instance_type: &str, prices: &str, pods: usize) -> Snapshot {
         key: object_key("train"),
         uid: Uid("group-train".into()),
         min_count: Some(pods as u32),
+        roles: vec![],
         unmodelled: vec![],
         stands_for: None,
     };

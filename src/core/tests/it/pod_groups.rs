@@ -17,7 +17,7 @@ impl Put for PodGroup {
 
 fn group(name: &str, min_count: Option<u32>) -> PodGroup {
     let (key, uid) = (object_key(name), Uid(format!("group-{name}")));
-    PodGroup { key, uid, min_count, unmodelled: vec![], stands_for: None }
+    PodGroup { key, uid, min_count, roles: vec![], unmodelled: vec![], stands_for: None }
 }
 
 /// Returns a pod of this group that fills a g5.xlarge.

@@ -106,6 +106,20 @@ fn a_pod_with_no_other_pool_gets_the_room_of_a_pod_that_has_one() {
 }
 
 #[test]
+fn many_pods_that_have_another_pool_do_not_keep_out_a_pod_that_has_none() {
+    // The first pool may have one node: a wide one for twenty pods, or a deep one for the pod that fits nothing else.
+    let sold = catalogue(vec![
+        Kind("wide", capacity(20, 20, 0), None, &[("a", "1.00"), ("b", "1.00")]),
+        Kind("deep", capacity(2, 64, 0), None, &[("a", "1.00")]),
+    ]);
+    let small = ('b'..='u').map(|name| pod(&name.to_string(), requests(1, 1, 0)));
+    let plan = planned_within(one_node(), sold, small.chain([pod("a", requests(2, 60, 0))]));
+    assert_eq!(plan.unplaced, []);
+    assert_eq!((served_by(&plan, "first"), served_by(&plan, "second").len()), (names_of("a"), 20));
+    assert_eq!((plan.cost, plan.bound), (usd("2.00"), usd("2.00")));
+}
+
+#[test]
 fn a_limited_pool_serves_as_many_pods_as_it_can_even_if_fewer_would_save_more() {
     let two = ["s", "t"].map(|name| pod(name, requests(2, 1, 1)));
     let plan = planned_in_two_pools(2, two.into_iter().chain([pod("d", requests(2, 1, 2))]));

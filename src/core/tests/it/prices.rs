@@ -1,8 +1,10 @@
 //! Tests of unknown prices.
 
 use poolwright_catalog::Catalogue;
-use poolwright_core::Pool;
-use poolwright_core::plan::UnplacedReason;
+use poolwright_core::plan::{Plan, PlanOptions, UnplacedReason, plan};
+use poolwright_core::{Pool, PoolLimits, Snapshot, why};
+use poolwright_solver::NeverStop;
+use poolwright_terms::labels::INSTANCE_TYPE;
 
 use crate::kit::*;
 
@@ -48,4 +50,53 @@ fn a_money_limit_cannot_be_kept_with_unknown_prices_so_none_is_bought() {
     let plan = planned(&with(cluster(kinds(), [limited]), [pod("a", requests(1, 1, 8))]));
     assert!(plan.claims.is_empty());
     assert_eq!(plan.unplaced[0].reason, UnplacedReason::PriceUnknown);
+}
+
+fn under_default(most: &str) -> PlanOptions {
+    PlanOptions { default_usd_per_hour: Some(usd(most)), ..PlanOptions::default() }
+}
+
+fn planned_with(snapshot: &Snapshot, options: &PlanOptions) -> Plan {
+    let plan = plan(snapshot, at(10), options, &mut NeverStop);
+    assert_eq!(plan.refused, Vec::<String>::new());
+    plan
+}
+
+#[test]
+fn the_default_money_limit_keeps_no_pool_from_types_that_it_allows_by_name() {
+    let of = |pool: Pool| with(cluster(kinds(), [pool]), [pod("a", requests(1, 1, 8))]);
+    let bought_of = |pool: Pool, options: &PlanOptions| bought(&planned_with(&of(pool), options));
+    let over_all = PlanOptions {
+        limits: PoolLimits { usd_per_hour: Some(usd("1000")), ..PoolLimits::default() },
+        ..PlanOptions::default()
+    };
+    assert_eq!(bought_of(allowing(), &under_default("1")), ["mystery: a"]);
+    assert!(bought_of(allowing(), &over_all).is_empty());
+    let only = vec![is_in(INSTANCE_TYPE, &["mystery"])];
+    let fixed = || Pool { replicas: Some(1), requirements: only.clone(), ..allowing() };
+    let replicas = |options: &PlanOptions| planned_with(&of(fixed()), options).claims.len();
+    assert_eq!((replicas(&under_default("1")), replicas(&over_all)), (1, 0));
+    assert!(bought_of(pool("gpu"), &under_default("1")).is_empty(), "it does not allow the type");
+}
+
+#[test]
+fn only_a_money_limit_that_somebody_set_must_go_before_unknown_prices_are_allowed() {
+    let mystery = Kind("mystery", capacity(4, 16, 8), Some("h100"), &[("a", "unknown")]);
+    let kinds = catalogue(vec![mystery]);
+    let told = |limits: PoolLimits, options: &PlanOptions| {
+        let limited = Pool { limits, ..pool("gpu") };
+        let snapshot = with(cluster(kinds.clone(), [limited]), [pod("a", requests(1, 1, 8))]);
+        let plan = planned_with(&snapshot, options);
+        let (_, condition) = plan.pools[&pool("gpu").name].unsold.clone().expect("no price is known");
+        let lines = why::pod(&snapshot, at(10), options, &plan, &key("a")).expect("the pod exists");
+        let nearest = lines.into_iter().find(|line| line.starts_with("Nearest")).expect("nothing fits");
+        [plan.unplaced[0].message.clone(), condition, nearest]
+    };
+    let own = PoolLimits { usd_per_hour: Some(usd("1000")), ..PoolLimits::default() };
+    for said in told(own, &PlanOptions::default()) {
+        assert!(said.contains("remove the limit") && said.contains("allowUnknownPrices"), "{said}");
+    }
+    for said in told(PoolLimits::default(), &under_default("1000")) {
+        assert!(!said.contains("limit") && said.contains("allowUnknownPrices"), "{said}");
+    }
 }

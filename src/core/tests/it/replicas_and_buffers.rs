@@ -139,7 +139,7 @@ fn a_static_pool_keeps_within_its_limits_and_says_so() {
     let plan = planned(&cluster(aws(), [Pool { limits, ..replicas(5) }]));
     assert_eq!(plan.claims.len(), 2);
     let said = plan.pools[&PoolName("static".into())].limit_reached.clone().unwrap();
-    let wanted = "limit nodes = 2 of pool `static` allows no more of its replicas (in use or on order: 2); raise it, or lower spec.replicas";
+    let wanted = "limit nodes = 2 of pool `static` allows no more of its replicas (in use or on order: 2); raise spec.limits, or lower spec.replicas";
     assert_eq!(said, wanted);
 }
 

@@ -1,8 +1,9 @@
 //! Tests of what is said about instance types whose prices are unknown for a capacity type.
 
 use poolwright_catalog::{Catalogue, Price, PriceSource, Quote};
-use poolwright_core::plan::PlanOptions;
-use poolwright_core::{Pool, Snapshot, why};
+use poolwright_core::plan::{PlanOptions, plan};
+use poolwright_core::{Pool, PoolLimits, Snapshot, why};
+use poolwright_solver::NeverStop;
 use poolwright_terms::labels::{CAPACITY_TYPE, INSTANCE_TYPE, ZONE};
 use poolwright_terms::{CapacityType, Reason};
 
@@ -62,6 +63,21 @@ fn types_that_cannot_cost_less_or_may_not_be_bought_are_not_named() {
     assert_eq!(said(&gpus), None, "the type has no GPU");
     let plain = with(cluster(aws(), [pool("any")]), [pod("a", requests(1, 1, 0))]);
     assert_eq!(said(&plain), None, "the catalogue is without spot on purpose");
+}
+
+#[test]
+fn a_type_that_the_pool_allows_by_name_is_named_only_under_a_money_limit_that_excludes_it() {
+    let allowing =
+        |limits: PoolLimits| Pool { limits, allow_unknown_price: ["c7.xlarge".into()].into(), ..pool("any") };
+    let types = |limits: PoolLimits, default_usd_per_hour| {
+        let options = PlanOptions { default_usd_per_hour, ..PlanOptions::default() };
+        let snapshot = two_pods("0.05", allowing(limits));
+        let plan = plan(&snapshot, at(10), &options, &mut NeverStop);
+        why::unpriced(&snapshot, &plan, &options, None).map_or(0, |unpriced| unpriced.types)
+    };
+    let own = PoolLimits { usd_per_hour: Some(usd("9")), ..PoolLimits::default() };
+    assert_eq!(types(own, None), 1);
+    assert_eq!(types(PoolLimits::default(), Some(usd("9"))), 0, "it may be bought");
 }
 
 fn invalid(pool: Pool) -> (Reason, String) {

@@ -55,8 +55,8 @@ impl Quota {
 /// Why an object cannot be created: all quotas that do not allow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OverQuota {
-    /// The ServiceAccount that they do not allow, if the object is a pod that needs it.
-    account: Option<String>,
+    /// What they do not allow, if it is something that the object needs: ServiceAccount `robot`.
+    needed: Option<String>,
     exceeded: Vec<Exceeded>,
 }
 
@@ -78,10 +78,17 @@ struct Short {
     asked: u64,
 }
 
+impl OverQuota {
+    /// Says that the quotas do not allow something that another object needs.
+    pub fn of_needed(self, needed: String) -> Self {
+        Self { needed: Some(needed), ..self }
+    }
+}
+
 impl fmt::Display for OverQuota {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(account) = &self.account {
-            write!(f, "its ServiceAccount `{account}` cannot be created: ")?;
+        if let Some(needed) = &self.needed {
+            write!(f, "its {needed} cannot be created: ")?;
         }
         for (at, Exceeded { quota, entries }) in self.exceeded.iter().enumerate() {
             let and = if at == 0 { "" } else { ", and " };
@@ -171,12 +178,12 @@ impl Quotas {
     pub fn admit(&mut self, new: &Usage) -> Result<(), OverQuota> {
         let account = new.account.as_ref().map(|name| (new.namespace.clone(), name.clone()));
         if let Some((key, over)) = account.and_then(|key| self.accounts.get_key_value(&key)) {
-            return Err(OverQuota { account: Some(key.1.clone()), exceeded: over.exceeded.clone() });
+            return Err(over.clone().of_needed(format!("ServiceAccount `{}`", key.1)));
         }
         let counting = self.all.iter().filter(|quota| quota.counts(new));
         let exceeded: Vec<Exceeded> = counting.filter_map(|quota| quota.lacks(new)).collect();
         if !exceeded.is_empty() {
-            return Err(OverQuota { account: None, exceeded });
+            return Err(OverQuota { needed: None, exceeded });
         }
         for quota in self.all.iter_mut().filter(|quota| quota.counts(new)) {
             for (name, entry) in &mut quota.entries {

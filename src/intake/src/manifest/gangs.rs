@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_core::{ObjectKey, Pod, PodGroup, PodPhase, Uid};
+use poolwright_core::{GroupRole, ObjectKey, Pod, PodGroup, PodPhase, Uid};
 use serde_json::Value;
 
 use super::Manifest;
 use super::objects::Object;
 use crate::owned::{Maker, Owned, Turn};
-use crate::workload::{Expansion, GangOf, Made};
+use crate::template::Role;
+use crate::workload::{Expansion, GangOf};
 
 /// The gangs of the objects so far, and the pods of each controller.
 #[derive(Default)]
@@ -29,14 +30,12 @@ pub(super) struct OfObject {
     /// The makers of pods that do not start with the others.
     later: Vec<Maker>,
     namespace: String,
-    /// How many pods of each gang a quota withholds. The others of the gang do not start without them.
-    withheld: BTreeMap<usize, usize>,
-    /// The gangs of which a quota withholds pods that none of the others can do without, such as a master.
-    starved: BTreeSet<usize>,
+    /// How many pods of each gang and role a quota withholds. The others of the gang wait for them.
+    withheld: Needed,
 }
 
-/// Numbers of pods by their gang, the beginning of their names, and how many of these the others can do without.
-pub(super) type Needed = BTreeMap<(usize, String, usize), usize>;
+/// Numbers of pods by their gang, and their role in it.
+pub(super) type Needed = BTreeMap<(usize, Option<usize>), usize>;
 
 impl Gangs {
     /// Returns the gangs of an object, before the pods that it has already are removed.
@@ -54,17 +53,17 @@ impl Gangs {
             }
             by_name.extend(made.origin.gang.map(|gang| (made.pod.key.name().into_owned(), gang)));
         }
-        let (gangs, namespace) = (expansion.gangs.clone(), String::new());
-        let (withheld, starved) = (BTreeMap::new(), BTreeSet::new());
-        Some(OfObject { object: Value::Null, gangs, by_name, makers, later, namespace, withheld, starved })
+        let (gangs, namespace, withheld) = (expansion.gangs.clone(), String::new(), Needed::new());
+        Some(OfObject { object: Value::Null, gangs, by_name, makers, later, namespace, withheld })
     }
 
     /// Counts the pods of each gang for which its others wait.
-    pub fn needed(pods: &[Made]) -> Needed {
+    pub fn needed(expansion: &Expansion) -> Needed {
         let mut count = Needed::new();
-        for origin in pods.iter().map(|made| &made.origin).filter(|origin| origin.turn != Turn::Last) {
-            if let Some(gang) = origin.gang {
-                *count.entry((gang, origin.prefix.clone(), origin.spare)).or_default() += 1;
+        for made in expansion.pods.iter().filter(|made| made.origin.turn != Turn::Last) {
+            if let Some(gang) = made.origin.gang {
+                let role = expansion.gangs[gang].roles.iter().position(|role| role.has(&made.pod));
+                *count.entry((gang, role)).or_default() += 1;
             }
         }
         count
@@ -79,28 +78,17 @@ impl Gangs {
         pods: &[Pod],
         [needed, created]: [Needed; 2],
     ) {
-        let (mut withheld, mut starved) = (BTreeMap::<usize, usize>::new(), BTreeSet::new());
-        for (part, count) in needed {
-            let missing = count - created.get(&part).copied().unwrap_or_default();
-            let (gang, _, spare) = part;
-            *withheld.entry(gang).or_default() += missing;
-            if missing > spare {
-                starved.insert(gang);
-            }
-        }
+        let missing = |(part, count): ((usize, Option<usize>), usize)| {
+            (part, count - created.get(&part).copied().unwrap_or_default())
+        };
+        let withheld: Needed = needed.into_iter().map(missing).collect();
         let (kind, namespace) = (object.kind.clone(), object.namespace().to_owned());
         if let Some(name) = super::meta(&object.value, "name") {
             let names = pods.iter().map(|pod| pod.key.name().into_owned()).collect();
             self.made.insert((namespace.clone(), kind, name.to_owned()), names);
         }
         let object = || object.value.clone();
-        self.all.extend(gangs.map(|gangs| OfObject {
-            object: object(),
-            namespace,
-            withheld,
-            starved,
-            ..gangs
-        }));
+        self.all.extend(gangs.map(|gangs| OfObject { object: object(), namespace, withheld, ..gangs }));
     }
 
     /// Puts the pods of each gang into a PodGroup.
@@ -133,12 +121,19 @@ impl Gangs {
                 if places.is_empty() {
                     continue;
                 }
-                let withheld = of.withheld.get(&number).copied().unwrap_or_default();
-                let all = i64::try_from(places.len() + withheld).unwrap_or(i64::MAX);
-                // None of the others starts, however many there are.
-                let optional = if of.starved.contains(&number) { 0 } else { gang.optional };
-                let least = u32::try_from(all.saturating_sub(optional).max(1)).unwrap_or(u32::MAX);
-                if all < 2 || least < 2 {
+                let theirs = of.withheld.iter().filter(|((gang, _), _)| *gang == number);
+                let withheld: usize = theirs.map(|(_, count)| count).sum();
+                let all = places.len() + withheld;
+                let pods: Vec<&Pod> = places.iter().map(|at| &manifest.pods[*at]).collect();
+                let roles = of.roles(number, &pods);
+                let lacks = |role: &GroupRole| {
+                    let there = pods.iter().filter(|pod| role.has(pod)).count();
+                    u32::try_from(there).is_ok_and(|there| there < role.least)
+                };
+                // Without enough pods of a role, none of the others starts, however many there are.
+                let optional = if roles.iter().any(lacks) { 0 } else { gang.optional };
+                let least = beyond(all, optional).max(1);
+                if all < 2 || (least < 2 && roles.is_empty()) {
                     continue;
                 }
                 for at in places {
@@ -148,6 +143,7 @@ impl Gangs {
                     key: ObjectKey::new(&of.namespace, &gang.name),
                     uid: Uid(gang.name.clone()),
                     min_count: Some(least),
+                    roles,
                     unmodelled: Vec::new(),
                     stands_for: Some(gang.name.clone()),
                 });
@@ -170,4 +166,27 @@ impl Gangs {
         }
         members
     }
+}
+
+impl OfObject {
+    /// Returns the roles of a gang with these pods, and how many pods the others need of each. If none of the gang may be missing, its
+    /// number says enough. Of a stored pod, the labels tell the role.
+    fn roles(&self, number: usize, pods: &[&Pod]) -> Vec<GroupRole> {
+        let gang = &self.gangs[number];
+        let of = |(at, role): (usize, &Role)| {
+            let there = pods.iter().filter(|pod| role.has(pod)).count();
+            let withheld = self.withheld.get(&(number, Some(at))).copied().unwrap_or_default();
+            let least = beyond(there + withheld, role.spare);
+            let label = (role.label.0.to_owned(), role.label.1.clone());
+            (least > 0).then(|| GroupRole { name: role.name.clone(), label, least })
+        };
+        let roles = gang.roles.iter().enumerate().filter(|_| gang.optional > 0);
+        roles.filter_map(of).collect()
+    }
+}
+
+/// Returns how many pods are left if so many are missing.
+fn beyond(pods: usize, missing: i64) -> u32 {
+    let missing = usize::try_from(missing).unwrap_or_default();
+    u32::try_from(pods.saturating_sub(missing)).unwrap_or(u32::MAX)
 }

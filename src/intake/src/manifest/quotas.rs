@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1 as k8s;
 use poolwright_core::{PodVolume, VolumeClaim};
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::objects::{Object, group, meta};
 use super::read::Shared;
 use super::there::There;
 use super::{Manifest, RefusedPods};
 use crate::admission::{Admission, OverQuota, Quotas, Usage};
-use crate::owned::{Maker, Owned, Turn};
+use crate::owned::{Maker, Owned, Service, Turn};
 use crate::template::{Expansion, Made};
 use crate::volumes;
 
@@ -130,10 +131,10 @@ impl Object {
         })
     }
 
-    /// Removes the pods that the quotas of their namespace do not allow, and counts the others with all that comes with them. A
-    /// pod of a StatefulSet is created after its PersistentVolumeClaims, and a pod with ephemeral volumes before: it then waits
-    /// for them. Without the first pod of a gang, such as the leader of a group, its controller does not try the others. The object
-    /// has `had` pods already. Returns why pods were removed, and notes.
+    /// Removes the pods that the quotas of their namespace do not allow, and counts the others with all that comes with them. An
+    /// operator that makes a Service first makes no pod without it. A pod of a StatefulSet is created after its PersistentVolumeClaims,
+    /// and a pod with ephemeral volumes before: it then waits for them. Without the first pod of a gang, such as the leader of a group,
+    /// its controller does not try the others. The object has `had` pods already. Returns why pods were removed, and notes.
     pub(super) fn hold_back(
         &self,
         expansion: &mut Expansion,
@@ -152,7 +153,7 @@ impl Object {
         // The controllers between an object and its pods are there if it is.
         let makes_makers = is_new && had == 0;
         if makes_makers && let Some(kind) = self.made_first() {
-            let usage = Usage::of_object(group_of(kind), kind, namespace, &serde_json::Value::Null);
+            let usage = Usage::of_object(group_of(kind), kind, namespace, &Value::Null);
             if let Err(over) = quotas.admit(&usage) {
                 pods.clear();
                 return (Some(over), notes);
@@ -165,6 +166,7 @@ impl Object {
             .filter(is_to_come)
             .map(|claim| (claim.key.name.clone(), Usage::of_claim(claim, default_class)))
             .collect();
+        let mut services: BTreeMap<String, Result<(), OverQuota>> = BTreeMap::new();
         let mut makers: BTreeMap<Maker, Result<(), OverQuota>> = BTreeMap::new();
         let mut without: BTreeMap<String, OverQuota> = BTreeMap::new();
         let mut why = None;
@@ -181,13 +183,19 @@ impl Object {
                 return false;
             }
             let maker = &made.origin.maker;
-            let of_maker = if makes_makers {
-                let admit = || admit_maker(maker, namespace, quotas, owned);
-                makers.entry(maker.clone()).or_insert_with(admit).clone()
+            let of_service = |service: &Service| {
+                let admit = || admit_service(service, namespace, quotas, owned);
+                services.entry(service.name.clone()).or_insert_with(admit).clone()
+            };
+            let of_makers = if makes_makers {
+                made.origin.services.iter().try_for_each(of_service).and_then(|()| {
+                    let admit = || admit_maker(maker, namespace, quotas, owned);
+                    makers.entry(maker.clone()).or_insert_with(admit).clone()
+                })
             } else {
                 Ok(())
             };
-            let admitted = of_maker
+            let admitted = of_makers
                 .and_then(|()| {
                     own_claims(made, &usages, false).try_for_each(|(_, claim)| quotas.admit(claim))
                 })
@@ -245,6 +253,21 @@ impl Object {
     }
 }
 
+/// Counts a Service that comes before pods of a new object, unless the files have it.
+fn admit_service(
+    service: &Service,
+    namespace: &str,
+    quotas: &mut Quotas,
+    owned: &Owned,
+) -> Result<(), OverQuota> {
+    if owned.has(namespace, "Service", &service.name) {
+        return Ok(());
+    }
+    let object = json!({"spec": {"type": service.kind}});
+    let usage = Usage::of_object("", "Service", namespace, &object);
+    quotas.admit(&usage).map_err(|over| over.of_needed(format!("Service `{}`", service.name)))
+}
+
 /// Counts the controller that makes pods of a new object, if it is another one.
 fn admit_maker(maker: &Maker, namespace: &str, quotas: &mut Quotas, owned: &Owned) -> Result<(), OverQuota> {
     let kind = match maker {
@@ -252,7 +275,7 @@ fn admit_maker(maker: &Maker, namespace: &str, quotas: &mut Quotas, owned: &Owne
         Maker::Other(kind, name) if owned.has(namespace, kind, name) => return Ok(()),
         Maker::Other(kind, _) | Maker::Begins(kind, _) => *kind,
     };
-    quotas.admit(&Usage::of_object(group_of(kind), kind, namespace, &serde_json::Value::Null))
+    quotas.admit(&Usage::of_object(group_of(kind), kind, namespace, &Value::Null))
 }
 
 /// Returns the claims that controllers will create for a pod: those of its ephemeral volumes, or those of its StatefulSet.

@@ -519,7 +519,7 @@ impl Object {
         }
         expansion.pods.retain(|made| made.origin.later.is_none());
         let before = expansion.pods.len();
-        let needed = Gangs::needed(&expansion.pods);
+        let needed = Gangs::needed(&expansion);
         let (over, notes) = self.hold_back(&mut expansion, had.map_or(0, |had| had.all), shared);
         if let Some(had) = had.filter(|_| before > 0) {
             let lacks = expansion.pods.len();
@@ -551,7 +551,7 @@ impl Object {
         manifest.missing.extend(self.missing(&expansion.pods));
         let polite = expansion.pods.iter().filter(|made| made.is_polite);
         manifest.polite.extend(polite.map(|made| made.pod.key.clone()));
-        let of_gangs = [needed, Gangs::needed(&expansion.pods)];
+        let of_gangs = [needed, Gangs::needed(&expansion)];
         let pods: Vec<Pod> = expansion.pods.into_iter().map(|made| made.pod).collect();
         shared.gangs.add(self, gangs, &pods, of_gangs);
         shared.bound.add(self, &pods);

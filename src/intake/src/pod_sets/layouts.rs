@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{PodSet, Problems, Sets, at, below, has_condition, number, suspended_or_ended, unknown_fields};
 use crate::error::{Keep, object_name};
-use crate::owned::{Maker, Turn};
-use crate::template::{count, missing, one};
+use crate::owned::{Maker, Service, Turn};
+use crate::template::{GangOf, Role, count, missing, one};
 
 /// The training jobs of Kubeflow, with the fields of their templates.
 pub(super) const TRAINING_JOBS: [(&str, &str); 7] = [
@@ -52,20 +52,28 @@ pub(super) fn training_job(object: &Value, name: &str) -> Result<Sets, Problems>
             }
         };
         let lower = role.to_lowercase();
+        // MPIJobs `v2beta1` have an operator of their own, with another label (`defaultLabels` in kubeflow/mpi-operator). It makes
+        // a Service first (`syncHandler`). That of the other jobs makes Services after the pods of a role (`ReconcileJobs`).
+        let (of_role, services) = match object["apiVersion"].as_str() {
+            Some("kubeflow.org/v2beta1") => ("training.kubeflow.org/job-role", vec![Service::named(name)]),
+            _ => ("training.kubeflow.org/replica-type", Vec::new()),
+        };
         let pods =
             PodSet::new(format!("{name}-{lower}"), wanted, format!("{path}.template"), &replicas["template"])
-                .labelled([
-                    ("training.kubeflow.org/job-name", name),
-                    ("training.kubeflow.org/replica-type", &lower),
-                ]);
+                .labelled([("training.kubeflow.org/job-name", name), (of_role, &lower)]);
         // The launcher of an MPIJob is a Job, and the operator makes the other pods itself.
         let is_launcher = kind == "MPIJob" && role == "Launcher";
         let maker = if is_launcher { Maker::Other("Job", pods.name.clone()) } else { Maker::Itself };
         let is_last = is_launcher && spec["launcherCreationPolicy"] == "WaitForWorkersReady";
         let turn = if is_last { Turn::Last } else { Turn::Any };
         // Whatever the policies say, workers do nothing without the master, the launcher or the parameter servers.
-        let spare = if ["worker", "evaluator"].contains(&lower.as_str()) { usize::MAX } else { 0 };
-        sets.all.push(PodSet { maker, fixed: !is_launcher, turn, spare, ..pods });
+        let role = match lower.as_str() {
+            "worker" | "evaluator" => None,
+            "ps" => Some("parameter server"),
+            own => Some(own),
+        };
+        let role = role.map(|of| Role { name: of.to_owned(), label: (of_role, lower.clone()), spare: 0 });
+        sets.all.push(PodSet { maker, fixed: !is_launcher, turn, role, services, ..pods });
         total += wanted;
         workers += if lower == "worker" { wanted } else { 0 };
     }
@@ -121,13 +129,16 @@ pub(super) fn leader_worker_set(object: &Value, name: &str) -> Result<Sets, Prob
         field: format!("metadata.annotations[{EXCLUSIVE:?}]"),
         rule: "one group of a LeaderWorkerSet per topology domain".to_owned(),
     });
+    // The Service of a set comes after its leaders, but that of a single group before its workers (`PodReconciler` in
+    // kubernetes-sigs/lws).
+    let has_own_services = object["spec"]["networkConfig"]["subdomainPolicy"] == "UniquePerReplica";
     let mut sets = Sets { keeps_running: true, ..Sets::default() };
     let mut all_workers = Vec::new();
     for group in 0..groups {
         let (index, of_group) = (group.to_string(), format!("{name}-{group}"));
         let gang = (size > 1).then(|| {
             let gang = format!("group {group} of {}", named(object, name));
-            sets.gangs.push(crate::template::GangOf { name: gang, optional: 0 });
+            sets.gangs.push(GangOf { name: gang, optional: 0, roles: Vec::new() });
             sets.gangs.len() - 1
         });
         let labels = [
@@ -143,7 +154,8 @@ pub(super) fn leader_worker_set(object: &Value, name: &str) -> Result<Sets, Prob
         sets.all.push(made(PodSet { first: group, turn: Turn::First, ..one }, name.to_owned()));
         if size > 1 {
             let workers = PodSet::new(of_group.clone(), size - 1, worker_path.clone(), worker);
-            all_workers.push(made(PodSet { first: 1, ..workers }, of_group));
+            let services = has_own_services.then(|| Service::named(of_group.clone())).into_iter().collect();
+            all_workers.push(made(PodSet { first: 1, services, ..workers }, of_group));
         }
     }
     // One StatefulSet creates all leaders at once. Each leader that is there gets one for its workers.
@@ -280,6 +292,11 @@ pub(super) fn ray_service(object: &Value, name: &str) -> Result<Sets, Problems> 
     Ok(Sets { keeps_running: true, ..sets })
 }
 
+/// The label of a pod of Ray that says whether it is the head.
+const RAY_NODE: &str = "ray.io/node-type";
+/// The label of a pod of Ray with the name of its group.
+const RAY_GROUP: &str = "ray.io/group";
+
 fn ray(object: &Value, path: &str, name: &str, maker: Maker) -> Result<Sets, Problems> {
     let spec = at(object, path);
     let head = &spec["headGroupSpec"]["template"];
@@ -297,22 +314,20 @@ fn ray(object: &Value, path: &str, name: &str, maker: Maker) -> Result<Sets, Pro
         containers.push(json!({"name": "autoscaler", "resources": resources}));
     }
     let labels = |group: &str, node: &str| {
-        [
-            ("ray.io/cluster", name.to_owned()),
-            ("ray.io/group", group.to_owned()),
-            ("ray.io/node-type", node.to_owned()),
-        ]
+        [("ray.io/cluster", name.to_owned()), (RAY_GROUP, group.to_owned()), (RAY_NODE, node.to_owned())]
     };
+    let services = services_of_ray(spec, name);
     let mut sets = Sets::default();
     let mut add = |set: PodSet, group: &str, node: &str| {
         let labels = labels(group, node);
         let set = set.labelled(labels.each_ref().map(|(key, value)| (*key, value.as_str())));
-        sets.all.push(PodSet { maker: maker.clone(), ..set });
+        sets.all.push(PodSet { maker: maker.clone(), services: services.clone(), ..set });
     };
     let template = format!("{path}.headGroupSpec.template");
     let head = PodSet::new(format!("{name}-head"), 1, template, &head);
     // The operator makes no worker while it cannot make the head.
-    add(PodSet { turn: Turn::First, spare: 0, ..head }, "headgroup", "head");
+    let role = Role { name: "head".to_owned(), label: (RAY_NODE, "head".to_owned()), spare: 0 };
+    add(PodSet { turn: Turn::First, role: Some(role), ..head }, "headgroup", "head");
     let mut optional = 0;
     let groups = spec["workerGroupSpecs"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, group) in groups.iter().enumerate() {
@@ -341,7 +356,8 @@ fn ray(object: &Value, path: &str, name: &str, maker: Maker) -> Result<Sets, Pro
             format!("{path}.template"),
             &group["template"],
         );
-        add(PodSet { spare: usize::try_from(may_lack).unwrap_or(0), ..set }, of, "worker");
+        let role = Role { name: format!("{of} worker"), label: (RAY_GROUP, of.to_owned()), spare: may_lack };
+        add(PodSet { role: Some(role), ..set }, of, "worker");
     }
     let mut sets = sets.together(named(object, name), optional);
     if scales {
@@ -351,6 +367,26 @@ fn ray(object: &Value, path: &str, name: &str, maker: Maker) -> Result<Sets, Pro
     }
     Ok(sets)
 }
+
+/// Returns the Services that `KubeRay` makes before the pods of a cluster (`reconcileFuncs` in `raycluster_controller.go`): that of the
+/// head, and one for groups whose workers have several hosts.
+fn services_of_ray(spec: &Value, name: &str) -> Vec<Service> {
+    let head = &spec["headGroupSpec"];
+    let own = &head["headService"];
+    let named = own["metadata"]["name"].as_str().filter(|name| !name.is_empty());
+    let kind = own["spec"]["type"].as_str().or_else(|| head["serviceType"].as_str());
+    let of_head = Service {
+        name: named.map_or_else(|| format!("{name}-head-svc"), str::to_owned),
+        kind: kind.map(str::to_owned),
+    };
+    let mut groups = spec["workerGroupSpecs"].as_array().into_iter().flatten();
+    let has_hosts = groups.any(|group| group["numOfHosts"].as_i64().is_some_and(|hosts| hosts > 1));
+    let of_hosts = has_hosts.then(|| Service::named(format!("{name}-headless")));
+    [of_head].into_iter().chain(of_hosts).collect()
+}
+
+/// The label of a pod of Volcano with the name of its task.
+const TASK: &str = "volcano.sh/task-spec";
 
 /// A job of Volcano: its tasks. As many pods as `minAvailable` start together.
 pub(super) fn volcano_job(object: &Value, name: &str) -> Result<Sets, Problems> {
@@ -363,6 +399,9 @@ pub(super) fn volcano_job(object: &Value, name: &str) -> Result<Sets, Problems> 
     let tasks = spec["tasks"].as_array().filter(|tasks| !tasks.is_empty());
     let tasks = tasks.ok_or_else(|| lacking("spec.tasks", &spec["tasks"]))?;
     let scheduler = spec["schedulerName"].as_str().filter(|name| !name.is_empty()).unwrap_or("volcano");
+    // The plugin `svc` makes its Service when the job comes (`OnJobAdd`), and the pods follow.
+    let services: Vec<Service> =
+        (!spec["plugins"]["svc"].is_null()).then(|| Service::named(name)).into_iter().collect();
     let (mut sets, mut total, mut least) = (Sets::default(), 0, 0);
     for (index, task) in tasks.iter().enumerate() {
         let path = format!("spec.tasks[{index}]");
@@ -376,16 +415,16 @@ pub(super) fn volcano_job(object: &Value, name: &str) -> Result<Sets, Problems> 
             template["spec"]["schedulerName"] = scheduler.into();
         }
         let set = PodSet::new(format!("{name}-{own}"), wanted, format!("{path}.template"), &template)
-            .labelled([("volcano.sh/job-name", name), ("volcano.sh/task-spec", &own)]);
-        let spare = usize::try_from(wanted - of_task).unwrap_or(0);
-        sets.all.push(PodSet { fixed: true, spare, ..set });
+            .labelled([("volcano.sh/job-name", name), (TASK, &own)]);
+        let role = Role { name: own.clone(), label: (TASK, own), spare: (wanted - of_task).max(0) };
+        sets.all.push(PodSet { fixed: true, role: Some(role), services: services.clone(), ..set });
     }
     let of_tasks = least;
     let least = number(object, "spec.minAvailable", of_tasks)?;
     if least < of_tasks {
         // Volcano then counts all pods alike (`JobInfo.CheckTaskValid`).
         for set in &mut sets.all {
-            set.spare = usize::MAX;
+            set.role = None;
         }
     }
     Ok(sets.together(named(object, name), total - least))

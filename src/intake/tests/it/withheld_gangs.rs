@@ -1,9 +1,10 @@
 //! Tests of gangs of which a ResourceQuota withholds pods: a gang waits for the pods that it lacks itself, and for no others.
 
+use poolwright_core::GroupRole;
 use poolwright_intake::Manifest;
 use serde_json::{Value, json};
 
-use crate::json_kit::{ending, gangs, names, object, read, stored};
+use crate::json_kit::{ending, gangs, names, needs, object, pod, read, stored};
 
 /// A template of a pod with so many GPUs.
 fn gpus(count: u32) -> Value {
@@ -153,11 +154,13 @@ fn no_pods_of_a_training_job_start_without_the_master_or_launcher_that_a_quota_r
         let manifest = without_its_head(version, kind, spec.clone(), policy.clone());
         assert_eq!(names(&manifest), ["train-worker-0", "train-worker-1", "train-worker-2"]);
         let gang = |least: u32, there: usize| [(format!("{kind} default/train"), least, there)];
-        assert_eq!(gangs(&manifest), gang(4, 3), "{kind}: two pods are enough, but not without the first");
+        assert_eq!(gangs(&manifest), gang(4, 3), "{kind}");
+        let head = format!("its {}", head.to_lowercase());
+        assert_eq!(needs(&manifest), [[head.as_str()]], "{kind}: two pods are enough, but not without it");
         let mut whole = spec;
         whole.as_object_mut().expect("a map").extend(policy.as_object().expect("a map").clone());
         let whole = limited(json!({"requests.nvidia.com/gpu": "11"}), object(version, kind, "train", whole));
-        assert_eq!(gangs(&whole), gang(2, 4), "{kind}");
+        assert_eq!((gangs(&whole), needs(&whole)), (gang(2, 4).to_vec(), vec![vec![head]]), "{kind}");
     }
 }
 
@@ -181,12 +184,16 @@ fn a_ray_cluster_that_scales_waits_for_the_least_of_each_group() {
         "workerGroupSpecs": [group("large", 8), group("small", 1)]});
     let of = |quota: &str| {
         let cluster = object("ray.io/v1", "RayCluster", "ray", spec.clone());
-        gangs(&limited(json!({"requests.nvidia.com/gpu": quota}), cluster))
+        let manifest = limited(json!({"requests.nvidia.com/gpu": quota}), cluster);
+        assert_eq!(needs(&manifest), [["its head", "its large worker", "its small worker"]]);
+        let of_role = |role: &GroupRole| manifest.pods.iter().filter(|pod| role.has(pod)).count();
+        let there: Vec<usize> = manifest.pod_groups[0].roles.iter().map(of_role).collect();
+        (gangs(&manifest), there)
     };
-    let gang = |least: u32, there: usize| [("RayCluster default/ray".to_owned(), least, there)];
-    assert_eq!(of("27"), gang(3, 7));
-    assert_eq!(of("11"), gang(3, 5), "one large worker is enough");
-    assert_eq!(of("3"), gang(7, 4), "three small ones do not stand in for a large one");
+    let gang = |least: u32, there: usize| vec![("RayCluster default/ray".to_owned(), least, there)];
+    assert_eq!(of("27"), (gang(3, 7), vec![1, 3, 3]));
+    assert_eq!(of("11"), (gang(3, 5), vec![1, 1, 3]), "one large worker is enough");
+    assert_eq!(of("3"), (gang(7, 4), vec![1, 0, 3]), "three small ones do not stand in for a large one");
 }
 
 #[test]
@@ -194,11 +201,13 @@ fn a_job_of_volcano_waits_for_the_least_of_each_task_unless_the_job_itself_needs
     let tasks = json!([{"name": "head", "replicas": 1, "template": gpus(8)},
         {"name": "worker", "replicas": 4, "minAvailable": 2, "template": gpu()}]);
     let of = |more: Value| {
-        gangs(&without_its_head("batch.volcano.sh/v1alpha1", "Job", json!({"tasks": tasks}), more))
+        let manifest = without_its_head("batch.volcano.sh/v1alpha1", "Job", json!({"tasks": tasks}), more);
+        (gangs(&manifest), needs(&manifest).concat())
     };
-    let gang = |least: u32| [("Job default/train".to_owned(), least, 4)];
-    assert_eq!(of(json!({})), gang(5));
-    assert_eq!(of(json!({"minAvailable": 2})), gang(2));
+    let gang = |least: u32| vec![("Job default/train".to_owned(), least, 4)];
+    let needed = ["its head", "2 pods of its role `worker`"].map(str::to_owned).to_vec();
+    assert_eq!(of(json!({})), (gang(5), needed));
+    assert_eq!(of(json!({"minAvailable": 2})), (gang(2), vec![]));
 }
 
 #[test]
@@ -249,4 +258,126 @@ fn a_quota_counts_all_pods_of_the_jobs_that_a_job_set_has() {
     let manifest = read(&[full(json!({"pods": "4"})), there]);
     assert_eq!(names(&manifest), ["train-w-0-0", "train-w-0-1", "train-w-1-0", "train-w-1-1"]);
     assert_eq!(gangs(&manifest), [("JobSet default/train".to_owned(), 6, 4)], "the third Job has no pods");
+}
+
+#[test]
+fn a_ray_cluster_without_a_least_number_of_workers_needs_its_head() {
+    let workers = json!([{"groupName": "w", "replicas": 2, "template": gpu()}]);
+    let spec = json!({"enableInTreeAutoscaling": true, "headGroupSpec": {"template": ending()},
+        "workerGroupSpecs": workers});
+    let manifest = read(&[object("ray.io/v1", "RayCluster", "ray", spec)]);
+    assert_eq!(gangs(&manifest), [("RayCluster default/ray".to_owned(), 1, 3)]);
+    assert_eq!(needs(&manifest), [["its head"]]);
+}
+
+#[test]
+fn the_labels_of_pods_that_are_there_tell_their_roles() {
+    let roles = json!({"Launcher": {"template": ending()}, "Worker": {"replicas": 3, "template": gpu()}});
+    let spec = json!({"mpiReplicaSpecs": roles, "runPolicy": {"schedulingPolicy": {"minAvailable": 2}}});
+    let job = stored(object("kubeflow.org/v2beta1", "MPIJob", "train", spec), None);
+    let owner = ["kubeflow.org/v2beta1", "MPIJob", "train"];
+    let there = |labels: Value| {
+        let mut batch =
+            stored(object("batch/v1", "Job", "train-launcher", json!({"template": ending()})), Some(owner));
+        batch["status"] = json!({"active": 1});
+        let mut launcher = pod("train-launcher-x7k2p", ["batch/v1", "Job", "train-launcher"]);
+        launcher["metadata"]["labels"] = labels;
+        read(&[job.clone(), batch, launcher])
+    };
+    let labelled = there(json!({"training.kubeflow.org/job-role": "launcher"}));
+    assert_eq!(gangs(&labelled), [("MPIJob default/train".to_owned(), 2, 4)], "{:?}", names(&labelled));
+    assert_eq!(needs(&labelled), [["its launcher"]]);
+    assert_eq!(needs(&there(Value::Null)), [[""; 0]], "nobody knows which one it is");
+}
+
+/// The note about an object whose pods are missing because a quota allows no Service of this name.
+fn without_service(manifest: &Manifest, object: &str, service: &str) -> bool {
+    let because = format!(
+        "because its Service `{service}` cannot be created: ResourceQuota `team` allows no more count/services: it limits them to 0,"
+    );
+    manifest.notes.iter().any(|note| note.starts_with(&format!("{object}: ")) && note.contains(&because))
+}
+
+#[test]
+fn operators_that_make_a_service_first_make_no_pods_without_it() {
+    let job = |name: &str| json!({"name": name, "template": {"spec": {"template": ending()}}});
+    let set = |network: Value| json!({"replicatedJobs": [job("a"), job("b")], "network": network});
+    let cluster = |mut head: Value| {
+        head["template"] = ending();
+        let workers = json!([{"groupName": "w", "replicas": 2, "template": gpu()}]);
+        json!({"headGroupSpec": head, "workerGroupSpecs": workers})
+    };
+    let roles = json!({"Launcher": {"template": ending()}, "Worker": {"template": gpu()}});
+    let tasks = json!([{"name": "worker", "replicas": 2, "template": gpu()}]);
+    for (version, kind, spec, service, pods) in [
+        ("jobset.x-k8s.io/v1alpha2", "JobSet", set(Value::Null), "train", 2),
+        ("jobset.x-k8s.io/v1alpha2", "JobSet", set(json!({"subdomain": "net"})), "net", 2),
+        ("ray.io/v1", "RayCluster", cluster(json!({})), "train-head-svc", 3),
+        ("ray.io/v1", "RayCluster", cluster(json!({"headService": {"metadata": {"name": "own"}}})), "own", 3),
+        (
+            "ray.io/v1",
+            "RayJob",
+            json!({"entrypoint": "x", "rayClusterSpec": cluster(json!({}))}),
+            "train-head-svc",
+            4,
+        ),
+        ("ray.io/v1", "RayService", json!({"rayClusterConfig": cluster(json!({}))}), "train-head-svc", 3),
+        ("kubeflow.org/v2beta1", "MPIJob", json!({"mpiReplicaSpecs": roles}), "train", 2),
+        ("batch.volcano.sh/v1alpha1", "Job", json!({"plugins": {"svc": []}, "tasks": tasks}), "train", 2),
+    ] {
+        let of = |services: &str| {
+            limited(json!({"count/services": services}), object(version, kind, "train", spec.clone()))
+        };
+        let none = of("0");
+        assert_eq!((names(&none), gangs(&none)), (vec![], vec![]), "{kind}");
+        assert_eq!(none.refused[0].pods, pods, "{kind}");
+        assert!(
+            without_service(&none, &format!("{kind} default/train"), service),
+            "{kind}: {:?}",
+            none.notes
+        );
+        assert_eq!(names(&of("1")).len(), pods, "{kind}: one Service is enough");
+    }
+}
+
+#[test]
+fn a_service_that_is_there_or_that_no_pod_waits_for_needs_no_room_in_a_quota() {
+    let job = json!({"name": "a", "template": {"spec": {"template": ending()}}});
+    let set = |network: Value| {
+        let spec = json!({"replicatedJobs": [job], "network": network});
+        object("jobset.x-k8s.io/v1alpha2", "JobSet", "train", spec)
+    };
+    let quota = || object("v1", "ResourceQuota", "team", json!({"hard": {"services": "0"}}));
+    let planned = |objects: &[Value]| names(&read(objects)).len();
+    assert_eq!(planned(&[quota(), set(Value::Null)]), 0);
+    assert_eq!(planned(&[quota(), set(json!({"enableDNSHostnames": false}))]), 1);
+    let there = stored(object("v1", "Service", "train", json!({"clusterIP": "None"})), None);
+    assert_eq!(planned(&[quota(), there, set(Value::Null)]), 1);
+    assert_eq!(planned(&[quota(), stored(set(Value::Null), None)]), 1, "it has its Service");
+    let master = json!({"pytorchReplicaSpecs": {"Master": {"template": ending()}}});
+    let after = object("kubeflow.org/v1", "PyTorchJob", "train", master);
+    assert_eq!(planned(&[quota(), after]), 1, "its Services come after its pods");
+    assert_eq!(planned(&[quota(), groups(2, 2)]), 4, "its Service comes after its leaders");
+}
+
+#[test]
+fn the_workers_of_a_group_with_a_service_of_its_own_come_after_it() {
+    let mut set = groups(2, 3);
+    set["spec"]["networkConfig"] = json!({"subdomainPolicy": "UniquePerReplica"});
+    let manifest = limited(json!({"count/services": "1"}), set.clone());
+    assert_eq!(names(&manifest), ["llm-0", "llm-0-1", "llm-0-2", "llm-1"]);
+    assert_eq!(gangs(&manifest), [group(0, 3, 3), group(1, 3, 1)]);
+    let none = limited(json!({"count/services": "0"}), set);
+    assert!(without_service(&none, "LeaderWorkerSet default/llm", "llm-0"), "{:?}", none.notes);
+}
+
+#[test]
+fn a_ray_cluster_whose_workers_have_several_hosts_needs_two_services() {
+    let workers = json!([{"groupName": "w", "replicas": 1, "numOfHosts": 2, "template": gpu()}]);
+    let spec = json!({"headGroupSpec": {"template": ending(), "serviceType": "LoadBalancer"},
+        "workerGroupSpecs": workers});
+    let of =
+        |hard: Value| names(&limited(hard, object("ray.io/v1", "RayCluster", "ray", spec.clone()))).len();
+    assert_eq!([of(json!({"services": "1"})), of(json!({"services": "2"}))], [0, 3]);
+    assert_eq!(of(json!({"services.loadbalancers": "0"})), 0);
 }

@@ -1,6 +1,6 @@
 //! Rule: a node that must be replaceable could be of as many other types as the rule requires.
 
-use super::packing;
+use super::packing::{Packing, packing};
 use super::view::NodeRef;
 use super::view::value;
 use super::violation::Violation;
@@ -13,32 +13,41 @@ pub(super) fn check(problem: &Problem, solution: &Solution, violations: &mut Vec
             if rule.candidates.binary_search(&nodes.candidate).is_err() {
                 continue;
             }
-            let values = could_be(problem, rule, nodes);
-            if values < rule.at_least {
-                let candidate = problem.candidates[nodes.candidate as usize].name.clone();
-                violations.push(Violation::Inflexible {
-                    node: NodeRef::New { candidate, group },
-                    flexibility: rule.name.clone(),
-                    topology: problem.topologies[rule.topology as usize].name.clone(),
-                    values,
-                    at_least: rule.at_least,
-                });
+            let Choice { values, undecided } = could_be(problem, rule, nodes);
+            if values >= rule.at_least {
+                continue;
             }
+            let candidate = problem.candidates[nodes.candidate as usize].name.clone();
+            let node = NodeRef::New { candidate, group };
+            let (flexibility, at_least) = (rule.name.clone(), rule.at_least);
+            let topology = problem.topologies[rule.topology as usize].name.clone();
+            violations.push(if values + undecided < at_least {
+                Violation::Inflexible { node, flexibility, topology, values, at_least }
+            } else {
+                Violation::Undecided { node, flexibility, topology, values, undecided, at_least }
+            });
         }
     }
 }
 
-/// Returns whether each of these nodes could be of as many other types as the rules require.
+/// Returns whether each of these nodes is known to be one that could be of as many other types as the rules require.
 pub(crate) fn leave_choice(problem: &Problem, new_nodes: &[NewNodes]) -> bool {
     problem.flexibility.iter().all(|rule| {
         let mut bound =
             new_nodes.iter().filter(|nodes| rule.candidates.binary_search(&nodes.candidate).is_ok());
-        bound.all(|nodes| could_be(problem, rule, nodes) >= rule.at_least)
+        bound.all(|nodes| could_be(problem, rule, nodes).values >= rule.at_least)
     })
 }
 
-/// Returns how many values of the rule's topology such a node could have, counted up to the required number.
-fn could_be(problem: &Problem, rule: &Flexibility, nodes: &NewNodes) -> u32 {
+/// The values of a rule's topology that a node could have.
+struct Choice {
+    /// How many there are, counted up to the required number.
+    values: u32,
+    /// How many more there may be, because no search decides whether the GPUs hold the pods.
+    undecided: u32,
+}
+
+fn could_be(problem: &Problem, rule: &Flexibility, nodes: &NewNodes) -> Choice {
     let takes: Vec<u128> = (0..problem.resources.len())
         .map(|dim| {
             let one = |class: u32| u128::from(problem.classes[class as usize].requests[dim]);
@@ -49,10 +58,13 @@ fn could_be(problem: &Problem, rule: &Flexibility, nodes: &NewNodes) -> u32 {
         let candidate = &problem.candidates[index as usize];
         let fits = takes.iter().zip(&candidate.capacity).all(|(takes, room)| *takes <= u128::from(*room));
         let may = |class: u32| problem.classes[class as usize].candidates.binary_search(&index).is_ok();
-        fits && nodes.pods.iter().all(|(class, _)| may(*class))
-            && packing::packs(problem, &nodes.pods, candidate.gpus.as_ref())
+        if fits && nodes.pods.iter().all(|(class, _)| may(*class)) {
+            packing(problem, &nodes.pods, candidate.gpus.as_ref(), &nodes.gpus)
+        } else {
+            Packing::Exceeds
+        }
     };
-    let mut met = vec![false; problem.topologies[rule.topology as usize].values.len()];
+    let mut met = vec![Packing::Exceeds; problem.topologies[rule.topology as usize].values.len()];
     let mut values = 0;
     for index in &rule.candidates {
         let candidate = &problem.candidates[*index as usize];
@@ -60,13 +72,19 @@ fn could_be(problem: &Problem, rule: &Flexibility, nodes: &NewNodes) -> u32 {
             break;
         }
         if let Some(value) = value(&candidate.domains, rule.topology)
-            && !met[value as usize]
+            && met[value as usize] != Packing::Fits
             && candidate.max_nodes != Some(0)
-            && holds(*index)
         {
-            met[value as usize] = true;
-            values += 1;
+            match holds(*index) {
+                Packing::Fits => {
+                    met[value as usize] = Packing::Fits;
+                    values += 1;
+                }
+                Packing::Undecided => met[value as usize] = Packing::Undecided,
+                Packing::Exceeds => {}
+            }
         }
     }
-    values
+    let undecided = met.iter().filter(|one| **one == Packing::Undecided).count() as u32;
+    Choice { values, undecided }
 }

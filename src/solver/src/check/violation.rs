@@ -6,7 +6,8 @@ use super::gpu_fault::GpuFault;
 use super::step_fault::StepFault;
 use super::view::NodeRef;
 
-/// A violation of a plan. Each is a bug of the solver, and no node may be bought by a plan with one.
+/// A violation of a plan. No node may be bought by a plan with one. Each is a bug of the solver, except [`Self::Undecided`], which says
+/// nothing about the plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// The problem is malformed, so no plan can be checked against it.
@@ -189,6 +190,25 @@ pub enum Violation {
         topology: String,
         /// The number of values.
         values: u32,
+        /// The required number.
+        at_least: u32,
+    },
+    /// Nobody knows whether a node is replaceable by as many other types as it must be. The plan may be right.
+    #[error(
+        "the checker could not decide in its steps whether {node} could be of the {at_least} values of `{topology}` that flexibility \
+         `{flexibility}` asks for: {values} are known, and the GPUs of {undecided} more may hold its pods"
+    )]
+    Undecided {
+        /// The node.
+        node: NodeRef,
+        /// The rule's name.
+        flexibility: String,
+        /// The topology's name.
+        topology: String,
+        /// The number of values that are known.
+        values: u32,
+        /// The number of values that nobody knows about.
+        undecided: u32,
         /// The required number.
         at_least: u32,
     },

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_core::PodGroup;
+use poolwright_core::{GroupRole, PodGroup};
 use serde_json::{Value, json};
 
 use crate::replay::work::Names;
@@ -36,6 +36,17 @@ impl Gangs {
             };
             let (namespace, name) = (&group.key.namespace, names.take(&group.key.namespace, gang));
             let least = group.min_count.unwrap_or(1);
+            if !group.roles.is_empty() {
+                let needed: Vec<String> = group.roles.iter().map(GroupRole::needed).collect();
+                let needed = needed.join(" and ");
+                notes.push(format!(
+                    "{gang}: it needs {needed}, but others of its pods may start here without"
+                ));
+            }
+            // Without its roles, nothing of it starts together.
+            if least < 2 {
+                continue;
+            }
             notes.push(format!(
                 "{gang}: its pods start together, at least {least} of them or none, like those of a PodGroup (`{name}` in messages)"
             ));

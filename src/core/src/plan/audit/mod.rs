@@ -38,7 +38,7 @@ pub(crate) fn audit(
     }
     let daemons = DaemonSets::new(snapshot);
     for claim in claims {
-        if let Err(problem) = audit_claim(snapshot, volumes, options.sharing, &daemons, claim) {
+        if let Err(problem) = audit_claim(snapshot, volumes, options, &daemons, claim) {
             problems.push(format!("claim {}: {problem}", claim.name));
         }
     }
@@ -51,10 +51,11 @@ pub(crate) fn audit(
 fn audit_claim(
     snapshot: &Snapshot,
     volumes: &Volumes,
-    sharing: Sharing,
+    options: &PlanOptions,
     daemons: &DaemonSets<'_>,
     claim: &PlannedClaim,
 ) -> Result<(), String> {
+    let sharing = options.sharing;
     let pool = snapshot.pools.get(&claim.pool).ok_or("its pool does not exist")?;
     let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class) else {
         return Err("its node class cannot be used".to_owned());
@@ -81,7 +82,7 @@ fn audit_claim(
         if ranked.allocatable != kind.allocatable || ranked.price != offering.price.known() {
             return Err(format!("{id} does not promise the resources in the catalogue"));
         }
-        if ranked.price.is_none() && !pool.allow_unknown_price.contains(&id.instance_type) {
+        if ranked.price.is_none() && !options.may_buy_unpriced(pool, &id.instance_type) {
             return Err(format!("the price of {id} is unknown"));
         }
         let offering_labels = catalogue.node_labels(offering);

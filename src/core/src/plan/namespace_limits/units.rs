@@ -1,14 +1,14 @@
 //! The pods of a namespace for which a plan buys nodes, in units that get their nodes together or not at all.
 //!
-//! The unit of a gang is its minimum: as many of its pods as must start together. Each further pod is a unit of its own, which counts
-//! only with the minimum.
+//! The unit of a gang is its minimum: as many of its pods as must start together, with those that its roles need. Each further pod is
+//! a unit of its own, which counts only with the minimum.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::demand::is_there;
+use crate::demand::{is_there, pod_group};
 use crate::model::plan::Plan;
 use crate::model::{ObjectKey, Pod, PodKey};
 use crate::plan::context::PlanContext;
@@ -59,13 +59,13 @@ impl<'a> PlanContext<'a> {
         };
         for (gang, mut members) in gangs {
             members.sort_by_key(|want| rank(want.pod));
-            let mut spare = spare.get(&gang).copied().unwrap_or_default();
+            let mut spare = spare.get(&gang).cloned().unwrap_or_default();
+            let group = pod_group(self.snapshot, &gang);
             let mut minimum = Unit::new(members[0].pod, Some(gang.clone()), true);
             for want in members.into_iter().rev() {
                 let (at, is_there) = (place(want), is_there(want.pod));
                 // Pods that are only expected do not count for the minimum.
-                if at.is_some() && (spare > 0 || !is_there) {
-                    spare -= usize::from(is_there);
+                if at.is_some() && (!is_there || spare.spare(group, want.pod)) {
                     let mut unit = Unit::new(want.pod, Some(gang.clone()), false);
                     unit.add(want, at);
                     units.push(unit);
@@ -75,7 +75,7 @@ impl<'a> PlanContext<'a> {
             }
             units.extend(Some(minimum).filter(|unit| !unit.on_new.is_empty()));
         }
-        units.sort_by_key(|unit| unit.rank);
+        units.sort_by_key(|unit| (unit.rank, !unit.is_gang));
         units
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct PodClass<'a> {
     pub requests: ResourceList,
     /// The request for shared or partitioned GPUs.
     pub gpu_need: Option<GpuNeed>,
+    /// The order in which pods are placed if there is no room for all, the highest first: their priority, and within it the pods that
+    /// a role of their gang needs.
     pub priority: i32,
     /// The colocation profile, as in [`Colocation`].
     pub profile: usize,
@@ -60,9 +62,13 @@ pub(crate) struct PodClasses<'a> {
     pub signatures: Vec<(&'a PodSpec, &'a Pin)>,
 }
 
-/// The key of a class: priority, spec, profile, pin, preferences, group of lives, loss, the pod itself if it leads a bundle, and
+/// The priority of pods, and whether they come before others of it, because a role of their gang needs them.
+type Level = (i32, bool);
+
+/// The key of a class: level, spec, profile, pin, preferences, group of lives, loss, the pod itself if it leads a bundle, and
 /// the pods that a new node must hold.
-type Like<'a> = (Reverse<i32>, &'a PodSpec, usize, &'a Pin, &'a [Pin], usize, Loss, Option<&'a PodKey>, u64);
+type Like<'a> =
+    (Reverse<Level>, &'a PodSpec, usize, &'a Pin, &'a [Pin], usize, Loss, Option<&'a PodKey>, u64);
 
 /// Groups pods into classes, in an order that depends only on the pods.
 pub(crate) fn group<'a>(
@@ -70,7 +76,7 @@ pub(crate) fn group<'a>(
     (assigned, chosen): (&'a Assigned<'_>, &'a PreferenceChoice<'_>),
     colocation: &mut Cow<'_, Colocation<'a>>,
     (horizons, losses): (&Horizons, &Losses),
-    (options, crowds): (&PlanOptions, &BTreeMap<String, u64>),
+    (options, crowds, first): (&PlanOptions, &BTreeMap<String, u64>, &BTreeSet<&PodKey>),
     models: &[&MigModel],
 ) -> PodClasses<'a> {
     let follows: BTreeSet<&PodKey> = assigned.bundles.values().flatten().map(|pod| &pod.key).collect();
@@ -86,13 +92,16 @@ pub(crate) fn group<'a>(
         let loss = losses.of(options, want.pod);
         let profile = colocation.of(key);
         let crowd = crowds.get(key.namespace()).copied().unwrap_or(1);
-        let priority = Reverse(want.pod.priority);
-        let key = (priority, &want.pod.spec, profile, pin, levels, horizon, loss, leads, crowd);
+        let needed = first.contains(key) || assigned.with(key).iter().any(|pod| first.contains(&pod.key));
+        let level = Reverse((want.pod.priority, needed));
+        let key = (level, &want.pod.spec, profile, pin, levels, horizon, loss, leads, crowd);
         groups.entry(key).or_default().push(want.pod);
     }
     let mut known: BTreeMap<Signature<'a>, usize> = BTreeMap::new();
     let mut classes = PodClasses::default();
-    for ((_, _, mut profile, pin, levels, horizon, own_loss, leads, crowd), mut pods) in groups {
+    let all: BTreeSet<Level> = groups.keys().map(|(Reverse(level), ..)| *level).collect();
+    let has_needed = all.iter().any(|(_, needed)| *needed);
+    for ((Reverse(level), _, mut profile, pin, levels, horizon, own_loss, leads, crowd), mut pods) in groups {
         let spec = &pods[0].spec;
         let mut number = |pin| {
             *known.entry(signature(spec, pin)).or_insert_with(|| {
@@ -112,7 +121,7 @@ pub(crate) fn group<'a>(
             let profiles = with.iter().map(|pod| colocation.of(&pod.key)).chain([profile]).collect();
             profile = colocation.to_mut().together(profiles);
         }
-        let priority = pods[0].priority;
+        let priority = if has_needed { all.range(..level).count() as i32 } else { level.0 };
         let loss = with.iter().map(|pod| losses.of(options, pod));
         let loss = loss.fold(own_loss, Loss::with);
         classes.classes.push(PodClass {

@@ -49,7 +49,7 @@ fn no_more(inputs: &UnplacedInputs<'_, '_>, pool: &Pool) -> String {
         "no NodePool buys nodes for waiting pods, because `replicas` sets how many nodes pool `{name}` has"
     );
     match limit {
-        Some(ReplicaLimit { words, is_own }) => {
+        Some(ReplicaLimit { words, is_own, .. }) => {
             let raise = if has_all { "raise that limit and `replicas`" } else { "raise that limit" };
             let or = if is_own { ", or create a NodePool without `replicas`" } else { "" };
             format!("{because}, and {words}; {raise}{or}")

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::demand::Members;
 use crate::model::plan::{UnplacedPod, UnplacedReason};
 use crate::model::{ObjectKey, Pod, PodKey, RequestOrigin};
 use crate::plan::left_by::LeftBy;
 use crate::plan::pack::{classes, solves};
 use crate::plan::place::topology;
-use crate::plan::spot_rule::SpotRule;
 use crate::plan::unplaced;
 use crate::plan::unplaced::cordoned::{self, CordonedNodes};
 use crate::plan::unplaced::few_nodes::too_few_nodes;
@@ -23,7 +23,7 @@ pub(crate) struct LeftOver<'s, 'a> {
     pub assigned: &'s topology::Assigned<'a>,
     pub rooms: &'s rooms::Rooms<'a>,
     /// How many more pods of each PodGroup must have a place before any of them is placed.
-    pub missing: &'s BTreeMap<ObjectKey, usize>,
+    pub missing: &'s BTreeMap<ObjectKey, Members>,
 }
 
 /// What later attempts learn from pods that packing left out.
@@ -40,7 +40,7 @@ pub(crate) struct LeftPods {
 }
 
 /// A pod of a gang that starts only with others, and what decides about its node.
-type Member<'s, 'a> = (&'s PodKey, &'s classes::PodClass<'a>, &'s Pin);
+type Member<'s, 'a> = (&'s Pod, &'s classes::PodClass<'a>, &'s Pin);
 
 /// A reason, and its sentence.
 type Told = (UnplacedReason, LeftBy, String);
@@ -70,7 +70,7 @@ impl LeftOver<'_, '_> {
             for pod in left {
                 // The requests of a bundle are those of several pods.
                 let origins: &[RequestOrigin] = if is_bundle { &[] } else { &pod.request_origins };
-                let tell = || self.tell(class, (limit, self.outcome.spot_rule[index]), by_rules, origins);
+                let tell = || self.tell(index, by_rules, origins);
                 let (reason, left_by, words) = told.entry(origins).or_insert_with(tell);
                 let mut message = words.clone();
                 if let Some(limit) = left_by.reached() {
@@ -87,7 +87,7 @@ impl LeftOver<'_, '_> {
                     next_node += usize::from(!is_bundle);
                 } else if let Some(gang) = pod.group_key().filter(|_| !is_bundle) {
                     let pin = self.assigned.pin(&pod.key);
-                    gangs.entry(gang).or_default().push((&pod.key, class, pin));
+                    gangs.entry(gang).or_default().push((*pod, class, pin));
                 }
                 unplaced.push(UnplacedPod { pod: pod.key.clone(), reason: *reason, message });
                 let pin = self.assigned.pin(&pod.key);
@@ -98,7 +98,7 @@ impl LeftOver<'_, '_> {
         }
         for (gang, pods) in gangs {
             let Some(offer) = self.offer(&gang, &pods, &mut cordoned) else { continue };
-            let pods: BTreeSet<&PodKey> = pods.iter().map(|(pod, ..)| *pod).collect();
+            let pods: BTreeSet<&PodKey> = pods.iter().map(|(pod, ..)| &pod.key).collect();
             for left in unplaced.iter_mut().filter(|left| pods.contains(&left.pod)) {
                 left.message.push_str(&offer);
             }
@@ -108,7 +108,7 @@ impl LeftOver<'_, '_> {
 
     /// Returns whether a pod is placed by itself: it is of no gang, or of one that has places for the pods that start together.
     fn is_placed_alone(&self, pod: &Pod) -> bool {
-        pod.group_key().is_none_or(|gang| self.missing.get(&gang) == Some(&0))
+        pod.group_key().is_none_or(|gang| self.missing.get(&gang).is_some_and(|missing| missing.all == 0))
     }
 
     /// Offers to uncordon the nodes that have room for as many pods of a gang as it lacks; `None` if they have too little.
@@ -118,16 +118,23 @@ impl LeftOver<'_, '_> {
         pods: &[Member<'_, '_>],
         cordoned: &mut CordonedNodes<'_>,
     ) -> Option<String> {
-        let missing = *self.missing.get(gang)?;
+        let missing = self.missing.get(gang)?;
         let group = self.inputs.snapshot.pod_groups.get(gang)?;
-        let (mut left, mut nodes, mut found) = (cordoned.clone(), BTreeSet::new(), 0);
-        for (_, class, pin) in pods {
+        let (mut left, mut nodes, mut open) = (cordoned.clone(), BTreeSet::new(), missing.clone());
+        for (pod, class, pin) in pods {
+            let mut after = open.clone();
+            if !after.meet(Some(group.as_ref()), pod) {
+                continue;
+            }
             let taken = left.take(class, pin, self.inputs.colocation, 1);
-            found += taken.len();
+            if taken.is_empty() {
+                continue;
+            }
+            open = after;
             nodes.extend(taken);
-            if found == missing {
+            if open.all == 0 {
                 *cordoned = left;
-                return Some(cordoned::for_gang(&nodes, missing, &group.name()));
+                return Some(cordoned::for_gang(&nodes, missing.all, &group.name()));
             }
         }
         None
@@ -137,11 +144,12 @@ impl LeftOver<'_, '_> {
     /// only rules about other pods keep them off, and `few` one that only `minDomains` does.
     fn tell(
         &self,
-        class: &classes::PodClass<'_>,
-        (limit, spot): (Option<u32>, Option<SpotRule>),
+        index: usize,
         (kept, few): (Option<&str>, Option<&str>),
         origins: &[RequestOrigin],
     ) -> Told {
+        let class = &self.classes.classes[index];
+        let (limit, spot) = (self.outcome.limit[index], self.outcome.spot_rule[index]);
         let inputs = unplaced::UnplacedInputs { origins, ..self.inputs };
         let (mut reason, mut left_by) = match spot.filter(|_| limit.is_none()) {
             Some(rule) => {
@@ -156,6 +164,9 @@ impl LeftOver<'_, '_> {
             left_by = LeftBy::other(format!("{kept}; elsewhere: {words}"));
         } else if let Some(few) = few {
             left_by = left_by.with(&format!("; {few}"));
+        }
+        if self.outcome.without_layout.contains(&index) {
+            left_by = left_by.without_layout();
         }
         let words = left_by.sentence(inputs.limits, inputs.supply);
         (reason, left_by, words)

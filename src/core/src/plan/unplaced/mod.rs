@@ -161,7 +161,7 @@ fn unwelcome(rejection: &Rejection, set: &str, pool: PoolInWords<'_>) -> String 
 }
 
 fn explain(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>) -> (UnplacedReason, String) {
-    let UnplacedInputs { supply, admissions, limits, colocation, .. } = *inputs;
+    let UnplacedInputs { supply, admissions, colocation, options, .. } = *inputs;
     if supply.pools.is_empty() {
         return (UnplacedReason::NoUsablePool, no_pool(inputs, class));
     }
@@ -198,7 +198,7 @@ fn explain(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>) -> (UnplacedRe
     }
     if let Some((at, pool, offer)) = holding(|availability| *availability == Availability::PriceUnknown) {
         let (named, kind) = (pool.pool.in_words(), &supply.offering(at, offer.offering).id.instance_type);
-        let message = if limits.on_money(at) {
+        let message = if options.has_set_money_limit(pool.pool) {
             format!(
                 "only {kind} of {named} fits it, and its price is unknown, so Poolwright could not keep the limit usdPerHour; remove the limit and list the type under allowUnknownPrices{}, or, if prices come from --catalogue, add its price there",
                 if named.is_catalogue() { " of a NodePool" } else { "" }

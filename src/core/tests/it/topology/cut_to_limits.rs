@@ -220,6 +220,7 @@ fn a_gang_with_a_spread_gets_its_nodes_in_the_zones_that_a_limit_allows() {
             key: object_key("train"),
             uid: Uid("group-train".into()),
             min_count: u32::try_from(count).ok(),
+            roles: vec![],
             unmodelled: vec![],
             stands_for: None,
         };
@@ -233,4 +234,74 @@ fn a_gang_with_a_spread_gets_its_nodes_in_the_zones_that_a_limit_allows() {
     assert_eq!(planned_for(4), (vec![2, 2], 0), "two nodes hold eight pods in two zones");
     assert_eq!(planned_for(8), (vec![4, 4], 0));
     assert_eq!(planned_for(9), (vec![], 9), "nothing is bought for a gang without room for all");
+}
+
+#[test]
+fn as_many_pods_of_two_apps_are_placed_within_a_limit_as_any_counts_per_zone_allow() {
+    let prices: Prices = &[("a", "0.20"), ("b", "0.20"), ("c", "0.20")];
+    let sold = catalogue(vec![Kind("c7.xlarge", capacity(4, 32, 0), None, prices)]);
+    let mut waiting = spread_pods("v", 4, (1, 0), Some(2));
+    waiting.extend(spread_pods("w", 2, (1, 0), Some(2)));
+    for pod in &mut waiting[4..] {
+        pod.spec.spreads[0].max_skew = 3;
+    }
+    // With one node, an app has at most as many pods as its `maxSkew`.
+    let snapshot = with(cluster(sold, [Pool { limits: at_most(4), ..pool("cpu") }]), waiting);
+    let plan = planned(&snapshot);
+    assert_eq!((counts_of(&snapshot, &plan, "v"), counts_of(&snapshot, &plan, "w")), (vec![1], vec![2]));
+    assert_eq!((plan.claims.len(), plan.unplaced.len()), (1, 3));
+}
+
+#[test]
+fn each_zone_gets_max_skew_pods_if_a_limit_lets_fewer_zones_than_min_domains_have_nodes() {
+    let prices: Prices = &[("a", "0.20"), ("b", "0.20"), ("c", "0.20"), ("d", "0.20")];
+    let waiting = |pods: usize, min_domains: u32, limit: u64| {
+        let sold = catalogue(vec![Kind("c7.xlarge", capacity(4, 32, 0), None, prices)]);
+        let mut waiting = spread_pods("w", pods, (1, 0), Some(min_domains));
+        for pod in &mut waiting {
+            pod.spec.spreads[0].max_skew = 3;
+        }
+        with(cluster(sold, [Pool { limits: at_most(limit), ..pool("cpu") }]), waiting)
+    };
+    let counts = |snapshot: &Snapshot| counts_of(snapshot, &planned(snapshot), "w");
+    assert_eq!(counts(&waiting(8, 4, 16)), [2, 2, 2, 2], "the limit pays a node in each of four zones");
+    assert_eq!(counts(&waiting(8, 4, 12)).iter().sum::<usize>(), 8, "three zones hold up to nine pods");
+    assert_eq!(counts(&waiting(6, 4, 8)), [3, 3]);
+    let snapshot = waiting(8, 4, 8);
+    let plan = planned(&snapshot);
+    assert_eq!(counts_of(&snapshot, &plan, "w"), [3, 3], "in four zones, two nodes would hold four pods");
+    assert_eq!(plan.unplaced.len(), 2);
+    for left in &plan.unplaced {
+        assert_eq!(left.reason, UnplacedReason::LimitReached, "{}", left.message);
+        assert!(left.message.starts_with("limit cpu = 8 of pool `cpu` is reached "), "{}", left.message);
+        assert!(
+            left.message.contains("; no better plan was found within the limit: while fewer than 4 domains of `topology.kubernetes.io/zone` exist (minDomains), each takes such pods only up to maxSkew (3)"),
+            "{}",
+            left.message
+        );
+    }
+    let again = planned(&carried_out(&snapshot, &plan, 1));
+    assert_eq!((again.claims.len(), again.unplaced.len()), (0, 2), "the others keep their places");
+}
+
+#[test]
+fn fewer_zones_than_min_domains_never_only_save_money() {
+    let small: Prices = &[("a", "0.20"), ("b", "0.20"), ("c", "0.20")];
+    let large: Prices = &[("a", "0.30"), ("b", "0.30"), ("c", "0.30")];
+    let sold = catalogue(vec![
+        Kind("c7.large", capacity(2, 16, 0), None, small),
+        Kind("c7.xlarge", capacity(4, 32, 0), None, large),
+    ]);
+    let mut waiting = spread_pods("w", 3, (1, 0), Some(3));
+    for pod in &mut waiting {
+        pod.spec.spreads[0].max_skew = 3;
+    }
+    // The limit pays a small node in each zone, and leaves out a larger pod with the same rule. Two zones would leave it out, too.
+    let mut larger = spread_pods("w9", 1, (4, 0), Some(3)).remove(0);
+    larger.labels.clone_from(&waiting[0].labels);
+    larger.spec.spreads.clone_from(&waiting[0].spec.spreads);
+    let snapshot = with(cluster(sold, [Pool { limits: at_most(6), ..pool("cpu") }]), waiting);
+    let snapshot = with(snapshot, [larger]);
+    let plan = planned(&snapshot);
+    assert_eq!((counts_of(&snapshot, &plan, "w"), plan.unplaced.len()), (vec![1, 1, 1], 1));
 }

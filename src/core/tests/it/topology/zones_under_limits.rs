@@ -140,7 +140,7 @@ fn nodes_with_room_are_used_before_gpu_nodes_in_other_zones() {
 }
 
 #[test]
-fn a_limit_does_not_lower_the_number_of_zones_below_min_domains() {
+fn no_zone_gets_more_pods_than_max_skew_if_a_limit_lets_fewer_zones_than_min_domains_have_nodes() {
     let mut snapshot = waiting([cpu_nodes(nodes(2))], 3, 0);
     for at in 0..3 {
         snapshot.pods.change(&key(&format!("w{at}")), |pod| pod.spec.spreads[0].min_domains = Some(3));

@@ -1,5 +1,6 @@
 //! Objects as JSON, written and as an API server prints them, for tests of manifests.
 
+use poolwright_core::{GroupRole, PodGroup};
 use poolwright_intake::Manifest;
 use poolwright_intake::manifest::parse;
 use serde_json::{Value, json};
@@ -28,11 +29,17 @@ pub fn names(manifest: &Manifest) -> Vec<String> {
 
 /// Returns each gang: what it stands for, how many start together, and how many pods it has.
 pub fn gangs(manifest: &Manifest) -> Vec<(String, u32, usize)> {
-    let of = |group: &poolwright_core::PodGroup| {
+    let of = |group: &PodGroup| {
         let pods = manifest.pods.iter().filter(|pod| pod.group_key().as_ref() == Some(&group.key));
         (group.name(), group.min_count.expect("a gang"), pods.count())
     };
     manifest.pod_groups.iter().map(of).collect()
+}
+
+/// Returns what each gang needs of its roles.
+pub fn needs(manifest: &Manifest) -> Vec<Vec<String>> {
+    let needed = |group: &PodGroup| group.roles.iter().map(GroupRole::needed).collect::<Vec<String>>();
+    manifest.pod_groups.iter().map(needed).collect()
 }
 
 /// Returns whether a manifest has a note.

@@ -1,8 +1,10 @@
 //! Tests of GPU layouts.
 
 use poolwright_catalog::{MigGeometry, MigProfile};
+use proptest::prelude::*;
 
 use super::*;
+use crate::gpu::Room;
 use crate::problem::{GpuMode, GpuRequest, GpuState, Gpus};
 use crate::solution::{GpuLayout, MigInstance};
 
@@ -271,14 +273,113 @@ fn a_node_could_be_another_only_if_its_gpu_pods_can_be_laid_out_there() {
 
 #[test]
 fn pods_that_the_own_search_of_the_checker_gives_up_on_are_believed_to_fit_only_with_a_layout() {
-    let share = |name: &str, units, count| wants(name, count, GpuRequest::Share { units, memory_mib: 0 });
-    let problem = problem(vec![share("large", 280, 7), share("small", 220, 21)], Vec::new());
-    let packs = |pods: &[(u32, u32)], count| {
-        packing::packs(&problem, pods, Some(&Gpus { count, memory_mib: 0, mode: GpuMode::Shared }))
+    let share = |pod: u32| wants("pod", 1, GpuRequest::Share { units: 20 + pod * 211 % 361, memory_mib: 0 });
+    let problem = problem((0..36).map(share).collect(), Vec::new());
+    let pods: Vec<(u32, u32)> = (0..36).map(|class| (class, 1)).collect();
+    let packs = |count| packing::packs(&problem, &pods, Some(&memory(count, 0)));
+    // The checker's own search does not find the places on seven GPUs. The solver's does.
+    assert!(packs(7));
+    assert!(!packs(6));
+}
+
+/// Shared GPUs with this memory.
+fn memory(count: u32, memory_mib: u64) -> Gpus {
+    Gpus { count, memory_mib, mode: GpuMode::Shared }
+}
+
+/// A pod for each of these sizes, and 2,050 without memory. These are more pods than the solver searches a layout for.
+fn with_many_others(sizes: &[u64]) -> (Problem, Vec<(u32, u32)>) {
+    let share = |memory_mib, count| wants("pods", count, GpuRequest::Share { units: 1, memory_mib });
+    let mut classes: Vec<_> = sizes.iter().map(|size| share(*size, 1)).collect();
+    classes.push(share(0, 2050));
+    let pods = classes.iter().enumerate().map(|(at, class)| (at as u32, class.count)).collect();
+    (problem(classes, Vec::new()), pods)
+}
+
+#[test]
+fn the_checker_needs_no_layout_to_decide_where_its_first_tries_lead_nowhere() {
+    let packing = |small: usize, gpus| {
+        let (problem, pods) = with_many_others(&[vec![280; 7], vec![220; small]].concat());
+        packing::packing(&problem, &pods, Some(&memory(gpus, 1000)), &[])
     };
-    // One large and three small pods fit each GPU. Three large ones on the first GPU, which the checker tries first, leave no way.
-    assert!(packs(&[(0, 7), (1, 21)], 7));
-    assert!(packs(&[(1, 21), (0, 7)], 7), "in any order of the classes");
-    assert!(!packs(&[(0, 7), (1, 22)], 7));
-    assert!(!packs(&[(0, 7), (1, 21)], 6));
+    assert_eq!(packing(21, 7), packing::Packing::Fits);
+    assert_eq!(packing(22, 7), packing::Packing::Exceeds);
+    assert_eq!(packing(21, 6), packing::Packing::Exceeds);
+}
+
+#[test]
+fn the_layout_of_a_node_tells_that_its_pods_fit_another_with_the_same_gpus() {
+    // Three pods fill each GPU. No search finds which.
+    let three = |gpu: u64| {
+        let (one, other) = (8_000 + gpu * 7919 % 4001, 8_000 + gpu * 6101 % 3989);
+        [one, other, 30_000 - one - other]
+    };
+    let (problem, pods) = with_many_others(&(0..64).flat_map(three).collect::<Vec<_>>());
+    let others = |gpu: u32| if gpu == 0 { 34 } else { 32 };
+    let stated = |gpu: u32| {
+        GpuLayout::Shared(vec![(3 * gpu, 1), (3 * gpu + 1, 1), (3 * gpu + 2, 1), (192, others(gpu))])
+    };
+    let stated: Vec<GpuLayout> = (0..64).map(stated).collect();
+    let packing = |gpus: Gpus, stated: &[GpuLayout]| packing::packing(&problem, &pods, Some(&gpus), stated);
+    assert_eq!(packing(memory(64, 30_000), &[]), packing::Packing::Undecided);
+    assert_eq!(packing(memory(64, 30_000), &stated), packing::Packing::Fits);
+    assert_eq!(packing(memory(64, 29_999), &stated), packing::Packing::Exceeds, "it holds there no more");
+    assert_eq!(packing(memory(63, 30_000), &stated), packing::Packing::Exceeds);
+}
+
+#[test]
+fn a_checker_that_gives_up_says_so_and_does_not_call_the_plan_wrong() {
+    // Three odd sizes take at most 199 of 200. So the pods do not fit ten GPUs, but only their sum would show it.
+    let sizes: Vec<u64> = (53..80).step_by(2).chain((53..80).step_by(2)).chain([71, 73]).collect();
+    let (mut problem, pods) = with_many_others(&sizes);
+    problem.classes.iter_mut().for_each(|class| class.candidates = vec![0, 1]);
+    problem.candidates = vec![candidate("g", 100, [9_999; 3]), candidate("h", 200, [9_999; 3])];
+    for (value, candidate) in problem.candidates.iter_mut().enumerate() {
+        candidate.gpus = Some(memory(10, 300));
+        candidate.domains = vec![(0, value as u32)];
+    }
+    problem.topologies =
+        vec![crate::problem::Topology { name: "type".into(), values: vec!["g".into(), "h".into()] }];
+    problem.flexibility = vec![crate::problem::Flexibility {
+        name: "two types".into(),
+        candidates: vec![0, 1],
+        topology: 0,
+        at_least: 2,
+    }];
+    let on = |gpu: u32| GpuLayout::Shared(vec![(3 * gpu, 1), (3 * gpu + 1, 1), (3 * gpu + 2, 1), (30, 205)]);
+    let gpus = (0..10).map(on).collect();
+    let solution = Solution {
+        new_nodes: vec![NewNodes { candidate: 0, pods, count: 1, gpus }],
+        cost: UsdPerHour::from_micros(100),
+        ..Solution::default()
+    };
+    let got = spoilt((problem, solution), |problem, _| problem.candidates[1].gpus = Some(memory(10, 200)));
+    assert_eq!(
+        got,
+        [
+            "the checker could not decide in its steps whether new node `g` (group 0) could be of the 2 values of `type` that flexibility \
+             `two types` asks for: 1 are known, and the GPUs of 1 more may hold its pods"
+        ]
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_checker_and_the_solver_agree_on_the_instances_that_fit(
+        counts in proptest::collection::vec(0..5u32, 6),
+        count in 1..5u32,
+        seven in any::<bool>(),
+    ) {
+        let geometry = if seven { MigGeometry::Seven } else { MigGeometry::SevenInPairs };
+        let gpus = Gpus { count, memory_mib: 0, mode: GpuMode::Mig { geometry, mixed: true } };
+        let mig = |profile| GpuRequest::Mig { profile, count: 1 };
+        let wished: Vec<(MigProfile, u32)> = MigProfile::ALL.into_iter().zip(counts).filter(|(_, count)| *count > 0).collect();
+        let classes = wished.iter().map(|(profile, count)| wants("pods", *count, mig(*profile))).collect();
+        let pods: Vec<(u32, u32)> = wished.iter().enumerate().map(|(at, (_, count))| (at as u32, *count)).collect();
+        let content: Vec<(GpuRequest, u64)> = wished.iter().map(|(profile, count)| (mig(*profile), u64::from(*count))).collect();
+        let expected = if Room::of_new(&gpus).holds(&content) { packing::Packing::Fits } else { packing::Packing::Exceeds };
+        prop_assert_eq!(packing::packing(&problem(classes, Vec::new()), &pods, Some(&gpus), &[]), expected);
+    }
 }

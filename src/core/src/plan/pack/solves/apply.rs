@@ -50,8 +50,8 @@ impl Run<'_, '_, '_, '_> {
             let column = columns.all[group.candidate as usize];
             let price = self.price(candidates, column);
             prices += (0..group.count).map(|_| price).sum();
-            let candidate = match column.source {
-                Source::New(candidate) => &candidates[candidate],
+            let number = match column.source {
+                Source::New(candidate) => candidate,
                 Source::Room(at) => {
                     self.outcome.room_cost += price.times(u64::from(group.count));
                     for (class, count) in &group.pods {
@@ -60,8 +60,10 @@ impl Run<'_, '_, '_, '_> {
                     continue;
                 }
             };
+            let candidate = &candidates[number];
             for _ in 0..group.count {
                 let mut node = NewNode {
+                    candidate: number,
                     pool: candidate.pool,
                     offer: candidate.offer,
                     content: BTreeMap::new(),
@@ -103,7 +105,7 @@ impl Run<'_, '_, '_, '_> {
                     self.outcome.limit[class] = Some(limit);
                 }
                 solver::UnplacedReason::NoLayout => {
-                    self.without_layout.insert(class);
+                    self.outcome.without_layout.insert(class);
                 }
                 _ => {}
             }

@@ -48,11 +48,16 @@ impl Run<'_, '_, '_, '_> {
 
     /// Returns whether this pass serves the same pods as another one and costs less, with the losses as they are.
     pub(crate) fn is_better_than(&self, other: &Self) -> bool {
-        let cost = |run: &Self| {
-            let (counted, lost) = run.losses_of_new();
-            (run.outcome.objective + lost).saturating_sub(counted)
-        };
         let is_same = !self.outcome.is_over_time && self.rank().0 == other.rank().0;
-        is_same && cost(self) < cost(other)
+        is_same && self.cost() < other.cost()
+    }
+
+    /// Returns the objective, with the losses of gangs as they are. Costs over time count other rates, so they stay as they are.
+    pub(crate) fn cost(&self) -> UsdPerHour {
+        if self.outcome.is_over_time {
+            return self.outcome.objective;
+        }
+        let (counted, lost) = self.losses_of_new();
+        (self.outcome.objective + lost).saturating_sub(counted)
     }
 }

@@ -1,6 +1,7 @@
 //! Solver calls, one for each tier of pools from the highest weight down, then one for offerings with unknown prices. Every solution
 //! is verified before it is used.
 
+pub(crate) mod adopt;
 pub(crate) mod apply;
 pub(crate) mod candidates;
 pub(crate) mod columns;
@@ -16,6 +17,7 @@ pub(crate) mod reserve;
 pub(crate) mod spot;
 pub(crate) mod steps;
 pub(crate) mod tiers;
+pub(crate) mod together;
 pub(crate) mod worth;
 
 pub(crate) use crate::plan::pack::solves::inputs::SolveInputs;
@@ -35,7 +37,9 @@ use crate::plan::pack::room_lives::RoomLife;
 use crate::plan::pack::solves::candidates::{Fits, NodeCandidate, candidates};
 use crate::plan::pack::solves::columns::{Columns, Source, Sources};
 use crate::plan::pack::solves::floor::TooEarly;
+use crate::plan::pack::solves::naive::WayNode;
 use crate::plan::pack::solves::tiers::Tiers;
+use crate::plan::pack::solves::together::uncharged;
 use crate::plan::place::topology::Assigned;
 use crate::plan::spot_rule::SpotRule;
 use crate::rules;
@@ -51,6 +55,8 @@ const NOMINAL: UsdPerHour = UsdPerHour::from_micros(UsdPerHour::MICROS_PER_USD);
 /// One node to buy.
 #[derive(Clone, Debug)]
 pub(crate) struct NewNode<'a> {
+    /// Index into the candidates of its solver call.
+    pub candidate: usize,
     /// Index into [`Supply::pools`].
     pub pool: usize,
     pub offer: PoolOffering,
@@ -80,6 +86,8 @@ pub(crate) struct Packing<'a> {
     pub limit: Vec<Option<u32>>,
     /// The rule on spot nodes that excluded the last unplaced pod, by class.
     pub spot_rule: Vec<Option<SpotRule>>,
+    /// The classes with pods that lost their place in the layout of GPUs. They fit another node, so only a limit keeps them from it.
+    pub without_layout: BTreeSet<usize>,
     /// Limits that kept a pod out of its preferred pools.
     pub limits_reached: BTreeSet<u32>,
     pub bound: UsdPerHour,
@@ -100,6 +108,10 @@ pub(crate) struct Packing<'a> {
     pub by_min_values: bool,
     /// The number of tiers that bought nodes.
     pub steps: usize,
+    /// The number of solver calls that bought nodes of offerings with known prices.
+    pub calls: usize,
+    /// What the solver counted for pods on their further choices. It is in none of the other figures.
+    pub charged: UsdPerHour,
     /// The cost of the room whose use costs money.
     pub room_cost: UsdPerHour,
     /// The least count of each spread constraint over nodes, if it has risen because nothing more can be bought.
@@ -174,6 +186,11 @@ pub(crate) fn run<'a>(
             run.become_like(other);
         }
     }
+    if let Some((rooms, lives)) = &start
+        && !stop.should_stop()
+    {
+        run.serve_more((&tiers, unpriced.as_ref()), (rooms, lives, &before), stop);
+    }
     if run.outcome.steps > 1
         && !stop.is_abandoned()
         && let Some((rooms, lives)) = &start
@@ -187,6 +204,7 @@ pub(crate) fn run<'a>(
             }
         }
     }
+    let mut counts_whole_gangs = false;
     // The shares of gangs counted less than an interruption loses, so a search that counts more may find a better plan.
     if run.undercounts()
         && !stop.should_stop()
@@ -200,10 +218,15 @@ pub(crate) fn run<'a>(
             let bound = (run.outcome.bound, run.outcome.proof);
             run.become_like(other);
             (run.outcome.bound, run.outcome.proof) = bound;
+            counts_whole_gangs = true;
         }
     }
     if !run.fill_evenly(stop) {
         return run.outcome;
+    }
+    // Simpler ways count shares of gangs, and are tested with the least counts of before.
+    if !counts_whole_gangs && run.outcome.least.is_none() && !stop.is_abandoned() {
+        run.adopt_simpler(&tiers, unpriced.as_ref(), &before, stop);
     }
     run.note_rules(&tiers);
     if inputs.options.baselines && !stop.is_abandoned() {
@@ -241,14 +264,16 @@ struct Run<'r, 's, 'a, 'n> {
     served: Vec<Vec<usize>>,
     /// The pods that the first solve of each round leaves to later rounds, by class, for the rounds to come.
     later: VecDeque<Vec<usize>>,
+    /// What a pod is charged on its further choices, by class and candidate, if all tiers are solved together; else empty.
+    charges: Vec<BTreeMap<usize, UsdPerHour>>,
+    /// The nodes that the next solver call buys, without a search.
+    given: Option<Vec<WayNode>>,
     /// Whether another choice of the pods that a round serves might be better.
     contested: bool,
     /// Whether each pod of a gang counts with the loss of the whole gang, instead of a share.
     counts_whole_gangs: bool,
     /// What replaces the solution of the first round of a tier because of a floor, if something does.
     floored: Option<Floored>,
-    /// The classes with pods that lost their place in the layout of GPUs. They fit another node, so only a limit keeps them from it.
-    without_layout: BTreeSet<usize>,
     outcome: Packing<'a>,
 }
 
@@ -276,10 +301,11 @@ impl<'r, 's, 'a, 'n> Run<'r, 's, 'a, 'n> {
             worth: Vec::new(),
             served: Vec::new(),
             later: VecDeque::new(),
+            charges: Vec::new(),
+            given: None,
             contested: false,
             counts_whole_gangs: false,
             floored: None,
-            without_layout: BTreeSet::new(),
             outcome: Packing {
                 limit: vec![None; classes.len()],
                 spot_rule: vec![None; classes.len()],
@@ -328,6 +354,9 @@ impl Run<'_, '_, '_, '_> {
             self.served.push(served);
         }
         self.worth.clear();
+        self.charges.clear();
+        // Plans that charge no more cost at least the rest.
+        self.outcome.bound = self.outcome.bound.saturating_sub(self.outcome.charged);
         let Some(unpriced) = unpriced else { return true };
         let admitted = |class: usize| unpriced.without_preferences(class);
         self.tier(unpriced.candidates, |_| true, admitted, false, stop)
@@ -427,7 +456,7 @@ impl Run<'_, '_, '_, '_> {
                 self.bound_floored(&left, stop);
                 // The solver did not say of these pods that a limit leaves them out.
                 for class in &left {
-                    let is_untold = sets_aside || self.without_layout.contains(class);
+                    let is_untold = sets_aside || self.outcome.without_layout.contains(class);
                     if is_untold && self.outcome.limit[*class].is_none() {
                         let beyond = |at: &usize| self.limits.first_beyond(&candidates[*at].uses);
                         let limit = admitted(*class).iter().find_map(beyond);
@@ -469,15 +498,20 @@ impl Run<'_, '_, '_, '_> {
         let mut problem = self.problem(candidates, &classes, &columns, &there);
         let mut spot = self.spot_shares(candidates, &columns);
         problem.node_shares = mem::take(&mut spot.shares);
-        let solved = solver::solve(&problem, &self.inputs.options.solver, stop);
+        let solved = match self.given.take() {
+            Some(nodes) => {
+                let Some(given) = self.solution_of(&nodes, &problem, (&classes, &columns)) else {
+                    return false;
+                };
+                Ok(given)
+            }
+            None => solver::solve(&problem, &self.inputs.options.solver, stop),
+        };
         if self.inputs.options.keep_solves {
             let keys = |class: &usize| self.queues[*class].iter().map(|pod| pod.key.clone()).collect();
             let pods = classes.iter().map(keys).collect();
-            self.outcome.solves.push(Solve {
-                problem: problem.clone(),
-                pods,
-                solution: solved.as_ref().ok().cloned(),
-            });
+            let solution = solved.as_ref().ok().cloned();
+            self.outcome.solves.push(uncharged(Solve { problem: problem.clone(), pods, solution }));
         }
         let Some(solution) = self.checked(&problem, solved) else { return false };
         let mut lacking = self.lacking_on_demand(candidates, &columns, &solution);
@@ -503,17 +537,21 @@ impl Run<'_, '_, '_, '_> {
         self.apply(candidates, (&classes, &there), columns, done);
         let closed = instead.as_ref().map_or(lacking, |first| &first.closed);
         self.note_spot_rules((candidates, columns), &classes, (&spot, closed), done);
+        let buys = |group: &solver::solution::NewNodes| {
+            matches!(columns.all[group.candidate as usize].source, Source::New(_))
+        };
+        let buys_any = done.new_nodes.iter().any(buys);
         if priced {
-            self.outcome.objective += done.objective();
+            let charged = done.charges.preferences;
+            self.outcome.charged += charged;
+            self.outcome.objective += done.objective().saturating_sub(charged);
+            self.outcome.calls += usize::from(buys_any);
             let over_time =
                 self.inputs.horizons.weighs() || there.at_a_cost.iter().any(|rooms| !rooms.is_empty());
             self.outcome.is_over_time |= over_time;
         }
         if bound {
-            let buys = |group: &solver::solution::NewNodes| {
-                matches!(columns.all[group.candidate as usize].source, Source::New(_))
-            };
-            self.outcome.steps += usize::from(done.new_nodes.iter().any(buys));
+            self.outcome.steps += usize::from(buys_any);
             let higher = with_floor.filter(|(least, _)| *least > solution.bound);
             let known = higher.unwrap_or((solution.bound, solution.proof));
             if instead.is_some() {

@@ -21,6 +21,16 @@ pub(crate) struct Way {
     pub baseline: Baseline,
     /// The pods that each round serves, by class.
     pub served: Vec<Vec<usize>>,
+    /// The nodes that each round buys.
+    pub nodes: Vec<Vec<WayNode>>,
+}
+
+/// A node of a simpler way to buy.
+pub(crate) struct WayNode {
+    /// Index into [`Tiers::candidates`].
+    pub candidate: usize,
+    /// The number of pods by class, ascending.
+    pub pods: Vec<(usize, u32)>,
 }
 
 /// The state in which the plan began.
@@ -103,6 +113,7 @@ impl<'a> Run<'_, '_, 'a, '_> {
         let mut over_time = self.outcome.room_cost;
         let mut mixes = self.inputs.spot_mixes.clone();
         let mut served = Vec::with_capacity(tiers.rounds());
+        let mut bought = Vec::with_capacity(tiers.rounds());
         for round in 0..tiers.rounds() {
             let before: Vec<usize> = self.queues.iter().map(VecDeque::len).collect();
             let (classes, homes): (Vec<usize>, Vec<Vec<usize>>) = (0..self.queues.len())
@@ -115,12 +126,12 @@ impl<'a> Run<'_, '_, 'a, '_> {
             let columns = Columns::new(priced.len(), 0, &sources);
             let mut problem = self.problem(priced, &classes, &columns, &ExistingNodes::default());
             let source = |column: u32| match columns.all[column as usize].source {
-                Source::New(candidate) => Some(&priced[candidate]),
+                Source::New(candidate) => Some(candidate),
                 Source::Room(_) => None,
             };
             // The costs of this moment count, not those over time.
             for (column, of) in (0..).zip(&mut problem.candidates) {
-                if let Some(candidate) = source(column) {
+                if let Some(candidate) = source(column).map(|at| &priced[at]) {
                     (of.price, of.interruptions) = (candidate.price, candidate.interruptions);
                 }
             }
@@ -131,8 +142,12 @@ impl<'a> Run<'_, '_, 'a, '_> {
                 of.used += used;
             }
             let mut counted = UsdPerHour::ZERO;
+            let mut nodes = Vec::with_capacity(simple.nodes.len());
             for node in &simple.nodes {
-                let Some(candidate) = source(node.candidate) else { continue };
+                let Some(at) = source(node.candidate) else { continue };
+                let candidate = &priced[at];
+                let own = |(class, count): &(u32, u32)| (classes[*class as usize], *count);
+                nodes.push(WayNode { candidate: at, pods: node.pods.iter().map(own).collect() });
                 let supply = self.inputs.supply;
                 let pool = supply.pools[candidate.pool].pool;
                 if let Some(mix) = mixes.get_mut(&candidate.pool) {
@@ -170,6 +185,7 @@ impl<'a> Run<'_, '_, 'a, '_> {
             for (class, left) in classes.iter().zip(&simple.left) {
                 self.queues[*class].truncate(*left as usize);
             }
+            bought.push(nodes);
             served.push(before.iter().zip(&self.queues).map(|(before, left)| before - left.len()).collect());
         }
         sum.breaks_spot_rules = self.break_spot_rules(&mixes);
@@ -179,6 +195,6 @@ impl<'a> Run<'_, '_, 'a, '_> {
             sum.unplaced += pods.len() - units + pods.len() * class.with.len();
         }
         sum.over_time = self.outcome.is_over_time.then(|| self.inputs.horizons.amount(over_time));
-        Way { baseline: sum, served }
+        Way { baseline: sum, served, nodes: bought }
     }
 }

@@ -116,6 +116,7 @@ impl Run<'_, '_, '_, '_> {
                     count: self.queues[*class].len() as u32,
                     priority: all[*class].priority,
                     value: self.worth.get(*class).copied().unwrap_or(0),
+                    preferences: self.charges_of(*class, columns, homes),
                     max_per_node: colocation.most(all[*class].profile),
                     ports,
                     candidates: homes.clone(),

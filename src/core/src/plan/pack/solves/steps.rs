@@ -18,32 +18,38 @@ impl Run<'_, '_, '_, '_> {
     /// Returns, for each simpler way that keeps all rules and costs less than the plan, the pods that it leaves to later rounds: their
     /// number by round and class. `limits` are those before the plan.
     pub(crate) fn cheaper_steps(&mut self, tiers: &Tiers<'_>, limits: Limits) -> Vec<Vec<Vec<usize>>> {
-        if self.outcome.new.iter().map(|node| node.pods.len()).sum::<usize>() > MOST_PODS {
+        if self.has_too_many() {
             return Vec::new();
         }
         let Some(ways) = self.ways(tiers, limits) else { return Vec::new() };
         let cheaper = ways.into_iter().filter(|way| self.is_beaten_by(way));
-        let mut all: Vec<Vec<Vec<usize>>> = cheaper.map(|way| self.left_to_later(&way)).collect();
+        let mut all: Vec<Vec<Vec<usize>>> =
+            cheaper.map(|way| self.left_to_later(self.in_rooms(), &way.served)).collect();
         all.dedup();
         all
     }
 
+    /// Returns whether the plan has too many pods on new nodes for a comparison with simpler ways.
+    pub(crate) fn has_too_many(&self) -> bool {
+        self.outcome.new.iter().map(|node| node.pods.len()).sum::<usize>() > MOST_PODS
+    }
+
     /// Returns whether a simpler way keeps all rules of the plan, places all its pods, and costs less.
-    fn is_beaten_by(&self, Way { baseline, .. }: &Way) -> bool {
+    pub(crate) fn is_beaten_by(&self, Way { baseline, .. }: &Way) -> bool {
         let is_alike = baseline.unplaced + baseline.units_unplaced == 0
             && !baseline.serves_later
             && !baseline.breaks_min_values
             && !baseline.breaks_spot_rules;
         let costs_less = match baseline.over_time {
-            Some(over_time) => over_time < self.inputs.horizons.amount(self.outcome.objective),
-            None => baseline.cost + baseline.risk < self.outcome.objective,
+            Some(over_time) => over_time < self.inputs.horizons.amount(self.cost()),
+            None => baseline.cost + baseline.risk < self.cost(),
         };
         is_alike && costs_less
     }
 
-    /// Returns the pods that a way leaves to later rounds, by round and class.
-    fn left_to_later(&self, way: &Way) -> Vec<Vec<usize>> {
-        let mut placed = self.in_rooms();
+    /// Returns the pods that are left to later rounds, by round and class. `placed` are those with a place before the first round, by
+    /// class, and `served` those that each round serves.
+    pub(crate) fn left_to_later(&self, mut placed: Vec<usize>, served: &[Vec<usize>]) -> Vec<Vec<usize>> {
         let after = |served: &Vec<usize>| -> Vec<usize> {
             for (pods, more) in placed.iter_mut().zip(served) {
                 *pods += more;
@@ -51,7 +57,7 @@ impl Run<'_, '_, '_, '_> {
             let classes = self.inputs.classes.classes.iter().zip(&placed);
             classes.map(|(class, placed)| class.pods.len().saturating_sub(*placed)).collect()
         };
-        way.served.iter().map(after).collect()
+        served.iter().map(after).collect()
     }
 }
 

@@ -1,7 +1,10 @@
 //! Tiers: the choices of each class, in their order. A pod is offered only the pools with the highest weight that fit it, with all
 //! its preferences. Pods that limits leave unplaced go on to their next tier.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
+
+use poolwright_catalog::UsdPerHour;
 
 use crate::plan::pack::solves::candidates::{Homes, NodeCandidate};
 
@@ -10,8 +13,9 @@ pub(crate) struct Tiers<'c> {
     pub candidates: &'c [NodeCandidate],
     /// The candidates that fit each class, for each of its signatures.
     holding: Vec<Homes>,
-    /// The tiers of each class, as signatures and weights of pools. The first tiers have all preferences, the last ones have none.
-    of_classes: Vec<Vec<(usize, u32)>>,
+    /// The tiers of each class, as signatures and weights of pools; `None` for pools of all weights. The first tiers have all
+    /// preferences, the last ones have none.
+    of_classes: Vec<Vec<(usize, Option<u32>)>>,
 }
 
 impl<'c> Tiers<'c> {
@@ -31,11 +35,24 @@ impl<'c> Tiers<'c> {
             weights.extend(of(true).into_iter().filter(|weight| lightest.is_none_or(|last| *weight < last)));
             weights.dedup();
             let signature = *signature;
-            weights.into_iter().map(move |weight| (signature, weight))
+            weights.into_iter().map(move |weight| (signature, Some(weight)))
         };
-        let of_class = |asked: &Homes| -> Vec<(usize, u32)> { asked.iter().flat_map(of_signature).collect() };
+        let of_class =
+            |asked: &Homes| -> Vec<(usize, Option<u32>)> { asked.iter().flat_map(of_signature).collect() };
         let of_classes = holding.iter().map(of_class).collect();
         Self { candidates, holding, of_classes }
+    }
+
+    /// Returns one tier for each class: pools of all weights, without preferences.
+    pub fn together(&self) -> Self {
+        let only = |asked: &Homes| -> Vec<(usize, Option<u32>)> {
+            asked.last().map(|(signature, _)| (*signature, None)).into_iter().collect()
+        };
+        Self {
+            candidates: self.candidates,
+            holding: self.holding.clone(),
+            of_classes: self.holding.iter().map(only).collect(),
+        }
     }
 
     /// Returns the number of rounds in which all tiers have their turn; at least one.
@@ -61,9 +78,38 @@ impl<'c> Tiers<'c> {
         let homes = asked.map_or(&[][..], |(_, candidates)| candidates);
         let now = |at: &usize| {
             let candidate = &self.candidates[*at];
-            candidate.weight == *weight || (candidate.is_reclaimed && candidate.weight > *weight)
+            let admits = |weight: u32| {
+                candidate.weight == weight || (candidate.is_reclaimed && candidate.weight > weight)
+            };
+            weight.is_none_or(admits)
         };
         homes.iter().copied().filter(now).collect()
+    }
+
+    /// Returns the first round in which a class may use a candidate.
+    pub fn first(&self, class: usize, candidate: usize) -> usize {
+        let rounds = self.of_classes[class].len();
+        let first = (0..rounds).find(|round| self.admitted(class, *round).contains(&candidate));
+        first.unwrap_or(rounds.saturating_sub(1))
+    }
+
+    /// Returns what a pod of each class is charged on each candidate if all tiers are solved together: for each round before the first
+    /// one with this candidate, more than the cheapest node of that round costs. So it is worth a node to serve the pod earlier.
+    pub fn charges(&self) -> Vec<BTreeMap<usize, UsdPerHour>> {
+        let of_class = |class: usize| {
+            let mut charges = BTreeMap::new();
+            let mut charge = UsdPerHour::ZERO;
+            for round in 0..self.of_classes[class].len() {
+                let admitted = self.admitted(class, round);
+                for at in &admitted {
+                    charges.entry(*at).or_insert(charge);
+                }
+                let cheapest = admitted.iter().map(|at| self.candidates[*at].price).min();
+                charge += cheapest.unwrap_or_default() + UsdPerHour::from_micros(1);
+            }
+            charges
+        };
+        (0..self.of_classes.len()).map(of_class).collect()
     }
 
     /// Returns the candidates that fit a class without its preferences.

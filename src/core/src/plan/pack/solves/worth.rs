@@ -18,8 +18,10 @@ const STEPS: u128 = 1000;
 /// The number of pods with another choice that a pod without one may displace.
 const DISPLACED: u64 = 16;
 
-/// What a pass leaves out and what each round serves, by priority, the highest first; then its cost and its nodes. Less is better.
-type Rank = (Vec<(usize, Vec<Reverse<usize>>)>, UsdPerHour, usize);
+/// The pods that a pass leaves out, by priority, the highest first; then those that each of its rounds serves.
+type Served = (Vec<usize>, Vec<Vec<Reverse<usize>>>);
+/// What a pass leaves out and serves, then its cost and its nodes. Less is better.
+type Rank = (Served, UsdPerHour, usize);
 
 impl Run<'_, '_, '_, '_> {
     /// Returns the value of each class in a round, by which the solver chooses the pods that it leaves out. Zero everywhere if no pod
@@ -84,7 +86,7 @@ impl Run<'_, '_, '_, '_> {
         }
         let served = self.by_priority(&self.served).into_iter();
         let served = served.map(|rounds| rounds.into_iter().map(Reverse).collect::<Vec<_>>());
-        (left.into_values().zip(served).collect(), self.outcome.objective, self.outcome.new.len())
+        ((left.into_values().collect(), served.collect()), self.outcome.objective, self.outcome.new.len())
     }
 
     /// Adds up the pods that each round serves by priority, the highest first. `served` is by round and class.

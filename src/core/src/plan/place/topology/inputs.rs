@@ -32,6 +32,9 @@ pub(crate) struct Lessons {
     pub only: BTreeMap<usize, BTreeSet<String>>,
     /// Further domains without nodes that pods without a pin keep out of, by spread constraint. A node there would make them count.
     pub kept_out: BTreeMap<usize, BTreeSet<String>>,
+    /// Spread constraints that have fewer domains than their `minDomains`, because of a limit. Their pods keep out of all domains
+    /// that do not count yet. Those that then have no place get this reason.
+    pub few: BTreeMap<usize, LeftBy>,
     /// Pods that cannot keep their earlier place.
     pub unsettled: BTreeSet<PodKey>,
     /// Pods for which no attempt could keep the rules, with the reason.

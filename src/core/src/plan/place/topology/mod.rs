@@ -366,11 +366,12 @@ impl<'s, 'a> Assignment<'s, 'a> {
         });
         let allowed = |cell: &usize| {
             let place = &self.layouts[keys].cells[*cell];
-            if begins.is_some_and(|own| self.is_new(keys, place) && self.has_keys(own, place)) {
-                self.tally.check_all_but_affinity(relations, kind, place).is_ok()
+            let checked = if begins.is_some_and(|own| self.is_new(keys, place) && self.has_keys(own, place)) {
+                self.tally.check_all_but_affinity(relations, kind, place)
             } else {
-                self.tally.check(relations, kind, place).is_ok()
-            }
+                self.tally.check(relations, kind, place)
+            };
+            checked.is_ok() && !self.keeps_out(kind, place)
         };
         cells.retain(allowed);
         if cells.is_empty() {
@@ -429,6 +430,14 @@ impl<'s, 'a> Assignment<'s, 'a> {
             self.wishes.put(pod, &labels);
         }
         ChosenPlace::Pinned(self.pin(kind, &place))
+    }
+
+    /// Returns whether a pod keeps out of a place, because one of its spreads has fewer domains than `minDomains` and would get another.
+    fn keeps_out(&self, kind: &PodRelations, place: &Place) -> bool {
+        kind.spreads.iter().filter(|at| self.left_out.has_few(**at)).any(|at| {
+            let value = place[self.inputs.relations.spreads[*at].key];
+            value != NONE && !self.tally.of_spread(*at).exists(value as usize)
+        })
     }
 
     /// Returns, for each of these cells, the preferences of a pod that are not met there.
@@ -553,7 +562,8 @@ impl<'s, 'a> Assignment<'s, 'a> {
         kind.keys.iter().map(of).collect()
     }
 
-    /// Says which rule keeps a pod from every place that could hold it; empty if earlier attempts could buy nothing in any.
+    /// Says which rule keeps a pod from every place that could hold it. Empty if earlier attempts could buy nothing in any, or if the pod
+    /// only keeps out of domains that do not count.
     fn why(&mut self, pod: &'a Pod) -> String {
         let relations = self.inputs.relations;
         let kind: &'s PodRelations = &relations.kinds[relations.of(&pod.key)];
@@ -562,6 +572,13 @@ impl<'s, 'a> Assignment<'s, 'a> {
             return String::new();
         }
         let layout = &self.layouts[kind.keys.as_slice()];
+        let only_keeps_out = |cell: &usize| {
+            let place = &layout.cells[*cell];
+            self.keeps_out(kind, place) && self.tally.check(relations, kind, place).is_ok()
+        };
+        if cells.iter().any(only_keeps_out) {
+            return String::new();
+        }
         let refusals: Vec<(&Place, Refusal)> = cells
             .iter()
             .filter_map(|cell| {

@@ -6,7 +6,7 @@
 //! stops no more pods at worst.
 //!
 //! This wish gives way if pods would be left out, or would need nodes of a much dearer kind. `plan/fewer_domains.rs` then says which
-//! new domains are the only ones that count.
+//! new domains are the only ones that count, and which constraints have fewer than their `minDomains`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +16,7 @@ use poolwright_terms::labels::CAPACITY_TYPE;
 
 use crate::model::plan::PlannedClaim;
 use crate::model::{PodSpec, Snapshot, TopologySpreadConstraint};
+use crate::plan::left_by::LeftBy;
 use crate::plan::place::topology::inputs::TopologyInputs;
 use crate::plan::place::topology::places::{NONE, Places};
 use crate::plan::place::topology::relations::Relations;
@@ -111,6 +112,7 @@ impl NewDomains {
             (choice.existing, choice.is_narrowed) = (existing, only.is_some());
             choice.opened = opened.iter().map(|value| names[*value as usize].clone()).collect();
             choice.shut = lessons.kept_out.get(&at).cloned().unwrap_or_default();
+            choice.few = lessons.few.get(&at).cloned();
             for (number, (is_optional, _, name, value)) in new.into_iter().enumerate() {
                 if !is_optional || (number < kept && only.is_none_or(|only| only.contains(name))) {
                     tally.open(at, value);
@@ -166,12 +168,19 @@ pub(crate) struct DomainChoice {
     pub is_narrowed: bool,
     /// If so, the domains that other pods keep out of.
     pub shut: BTreeSet<String>,
+    /// If there are fewer domains than `minDomains`: the reason of pods that no domain takes. None may open another domain.
+    pub few: Option<LeftBy>,
 }
 
 impl LeftOut {
     /// Returns whether a domain is left out for a constraint.
     pub fn contains(&self, spread: usize, value: u32) -> bool {
         self.by_spread.get(&spread).is_some_and(|choice| choice.left_out.contains_key(&value))
+    }
+
+    /// Returns whether pods with a constraint keep out of all domains that do not count, so that there are fewer than `minDomains`.
+    pub fn has_few(&self, spread: usize) -> bool {
+        self.by_spread.get(&spread).is_some_and(|choice| choice.few.is_some())
     }
 
     /// Returns whether a node of a plan, or one that is ordered already, may be launched in a domain that is left out. Then the domain
