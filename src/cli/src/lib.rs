@@ -5,8 +5,8 @@
 //!
 //! It must not decide anything. The same code that the controller runs decides what to buy.
 
-#[cfg(not(any(feature = "aws-lc", feature = "ring")))]
-compile_error!("TLS needs a cryptography: feature `aws-lc` (part of the default) or `ring`");
+#[cfg(not(any(feature = "default-tls", feature = "ring")))]
+compile_error!("TLS needs a cryptography: feature `default-tls` (part of the default) or `ring`");
 
 pub mod args;
 pub mod catalogue;

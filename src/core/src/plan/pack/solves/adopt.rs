@@ -13,8 +13,8 @@ use poolwright_solver::{Problem, Proof, Solution, StopSignal};
 use crate::model::PodKey;
 use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::columns::{Column, Columns, Source};
-use crate::plan::pack::solves::naive::{Way, WayNode};
-use crate::plan::pack::solves::tiers::Tiers;
+use crate::plan::pack::solves::naive::Way;
+use crate::plan::pack::solves::tiers::{Tiers, WayNode};
 use crate::supply::limits::Limits;
 
 impl<'a> Run<'_, '_, 'a, '_> {

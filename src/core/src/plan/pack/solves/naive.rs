@@ -13,7 +13,7 @@ use crate::model::plan::CommitmentUse;
 use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::columns::{Columns, Source, Sources};
 use crate::plan::pack::solves::inputs::ExistingNodes;
-use crate::plan::pack::solves::tiers::Tiers;
+use crate::plan::pack::solves::tiers::{Tiers, WayNode};
 use crate::supply::limits::Limits;
 
 /// A simpler way to buy.
@@ -23,14 +23,6 @@ pub(crate) struct Way {
     pub served: Vec<Vec<usize>>,
     /// The nodes that each round buys.
     pub nodes: Vec<Vec<WayNode>>,
-}
-
-/// A node of a simpler way to buy.
-pub(crate) struct WayNode {
-    /// Index into [`Tiers::candidates`].
-    pub candidate: usize,
-    /// The number of pods by class, ascending.
-    pub pods: Vec<(usize, u32)>,
 }
 
 /// The state in which the plan began.

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use poolwright_catalog::UsdPerHour;
 
+use crate::model::plan::Solve;
 use crate::plan::pack::solves::candidates::{Homes, NodeCandidate};
 
 /// The tiers of each class.
@@ -16,6 +17,14 @@ pub(crate) struct Tiers<'c> {
     /// The tiers of each class, as signatures and weights of pools; `None` for pools of all weights. The first tiers have all
     /// preferences, the last ones have none.
     of_classes: Vec<Vec<(usize, Option<u32>)>>,
+}
+
+/// A node of a simpler way to buy.
+pub(crate) struct WayNode {
+    /// Index into [`Tiers::candidates`].
+    pub candidate: usize,
+    /// The number of pods by class, ascending.
+    pub pods: Vec<(usize, u32)>,
 }
 
 impl<'c> Tiers<'c> {
@@ -129,4 +138,20 @@ impl<'c> Tiers<'c> {
     pub fn any_home(&self, class: usize, is_met: impl Fn(&NodeCandidate) -> bool) -> bool {
         self.holding[class].iter().any(|(_, homes)| homes.iter().any(|at| is_met(&self.candidates[*at])))
     }
+}
+
+/// Returns a solver call without the charges, which are no money.
+pub(crate) fn uncharged(mut solve: Solve) -> Solve {
+    if solve.problem.classes.iter().all(|class| class.preferences.is_empty()) {
+        return solve;
+    }
+    for class in &mut solve.problem.classes {
+        class.preferences.clear();
+    }
+    if let Some(solution) = &mut solve.solution {
+        solution.bound = solution.bound.saturating_sub(solution.charges.preferences);
+        solution.charges.preferences = UsdPerHour::ZERO;
+        solution.prices = None;
+    }
+    solve
 }

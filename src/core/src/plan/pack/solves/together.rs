@@ -9,29 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::StopSignal;
 
-use crate::model::plan::Solve;
 use crate::plan::pack::room_lives::RoomLife;
 use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::columns::{Columns, Source};
 use crate::plan::pack::solves::tiers::Tiers;
 use crate::supply::limits::Limits;
 use crate::supply::rooms::Rooms;
-
-/// Returns a solver call without the charges, which are no money.
-pub(crate) fn uncharged(mut solve: Solve) -> Solve {
-    if solve.problem.classes.iter().all(|class| class.preferences.is_empty()) {
-        return solve;
-    }
-    for class in &mut solve.problem.classes {
-        class.preferences.clear();
-    }
-    if let Some(solution) = &mut solve.solution {
-        solution.bound = solution.bound.saturating_sub(solution.charges.preferences);
-        solution.charges.preferences = UsdPerHour::ZERO;
-        solution.prices = None;
-    }
-    solve
-}
 
 impl<'n> Run<'_, '_, '_, 'n> {
     /// Serves more pods, if a plan for all tiers together does. `rooms`, `lives` and `limits` are those before the plan.
