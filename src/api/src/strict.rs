@@ -100,6 +100,9 @@ const MISSING_FIELD: &str = "missing field";
 /// The end of the cause of the problem of a value that is no name, where one of several names belongs.
 const NOT_A_NAME: &str = "is not a name";
 
+/// The beginning of the message about a whole number that its type does not have.
+const OUT_OF_RANGE: &str = "invalid value: integer";
+
 /// Returns the remedy for a message of serde.
 fn next_step(message: &str) -> &'static str {
     if message.starts_with(MISSING_FIELD) {
@@ -112,6 +115,7 @@ fn next_step(message: &str) -> &'static str {
         "a boolean" => "write true or false",
         "a sequence" => "write a list",
         "a map" => "write a map",
+        "i32" if message.starts_with(OUT_OF_RANGE) => "write a whole number from -2147483648 to 2147483647",
         "i32" | "i64" => "write a whole number",
         "u16" | "u32" | "u64" | "usize" => "write a whole number, 0 or more",
         "f64" => "write a number",
@@ -426,6 +430,10 @@ mod tests {
         assert_eq!(of_container("args", json!("run")), "write a list");
         assert!(of_container("resources", json!("2")).starts_with("write a map with fields such as "));
         assert_eq!(next_step(json!({"containers": [], "priority": "high"})), "write a whole number");
+        assert_eq!(
+            next_step(json!({"containers": [], "priority": 3_000_000_000_i64})),
+            "write a whole number from -2147483648 to 2147483647"
+        );
         assert_eq!(next_step(json!({"containers": [], "nodeSelector": "gpu"})), "write a map");
         let missing = read::<crate::NodePool>(&json!({"metadata": {"name": "a"}, "spec": {}}));
         let [missing] = missing.unwrap_err().try_into().unwrap();

@@ -132,7 +132,7 @@ pub fn in_namespace(sources: Vec<Source>, namespace: &str) -> Vec<Source> {
 }
 
 /// Reads the manifests of these files together, with their problems and what can be read nevertheless. `there` are objects that the
-/// cluster has besides; they count to quotas.
+/// cluster has besides; they count to quotas, and their pods as those of the controllers of the files.
 pub fn parsed(sources: &[Source], there: &[Value]) -> (Manifest, Vec<IntakeError>) {
     read_files(sources.iter().map(|source| (source.name.as_str(), source.text.as_str())), there)
 }

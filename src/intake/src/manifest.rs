@@ -1,9 +1,11 @@
 //! Manifests: YAML or JSON, one document or many, objects or lists of them. All problems are collected, each with the object's
 //! name and the path in it. Skipped objects are listed in the notes.
 
+mod adopted;
 mod autoscalers;
 mod bound;
 mod choices;
+mod fields;
 mod gangs;
 mod hooks;
 mod kinds;
@@ -11,6 +13,7 @@ mod labels;
 mod missing;
 mod names;
 mod objects;
+mod operator_refusals;
 mod operators;
 mod pod_refusals;
 mod quotas;
@@ -22,6 +25,7 @@ mod slips;
 mod spreads;
 mod storage;
 mod there;
+mod twins;
 
 use std::collections::BTreeSet;
 
@@ -34,6 +38,7 @@ use poolwright_terms::NodeClassRef;
 use serde_json::Value;
 
 use crate::error::{IntakeError, OfObject, object_name};
+use crate::owned::{Name, name_of};
 use crate::pod_sets::{self, PodSet};
 
 pub use crate::template::NOT_SUBMITTED;
@@ -204,7 +209,8 @@ pub fn parse_files<'a>(
 }
 
 /// Reads manifests as [`parse_files`] does. If there are problems, also returns what can be read, so that the caller can look for
-/// problems of other kinds at once. `there` are objects that a cluster has besides. They only count to the quotas of the manifests.
+/// problems of other kinds at once. `there` are objects that a cluster has besides. They count to the quotas of the manifests, and
+/// their pods with a place count as those of the controllers of the manifests. None of them is in the result.
 pub fn read_files<'a>(
     files: impl IntoIterator<Item = (&'a str, &'a str)>,
     there: &[Value],
@@ -231,11 +237,15 @@ pub fn read_files<'a>(
     let (notes, twice) = once(&mut objects);
     manifest.notes.extend(notes);
     errors.extend(twice);
-    let (notes, problems) = autoscalers::scale(&mut objects, there);
+    // A pod of the cluster that waits is not planned itself, so one is planned for it.
+    let (mut running, there): (Vec<Object>, Vec<Object>) =
+        beside(there, &objects).into_iter().partition(Object::is_placed_pod);
+    manifest.notes.extend(adopted::adopt(&mut objects, &mut running));
+    let (notes, problems) = autoscalers::scale(&mut objects, &there);
     manifest.notes.extend(notes);
     errors.extend(problems);
     manifest.written = objects.iter().filter_map(Object::written).collect();
-    let mut shared = Shared::new(&objects);
+    let mut shared = Shared::new(&objects, &running);
     let mut in_order: Vec<&Object> = objects.iter().collect();
     in_order.sort_by_key(|object| object.rank());
     let mut counted = false;
@@ -243,7 +253,7 @@ pub fn read_files<'a>(
         if !counted && object.rank() > 0 {
             counted = true;
             let stored = objects.iter().filter(|object| !object.is_new());
-            for object in stored.chain(&beside(there, &shared)) {
+            for object in stored.chain(&running).chain(&there) {
                 object.count_to_quotas(&mut shared);
             }
         }
@@ -302,18 +312,15 @@ impl Manifest {
     }
 }
 
-/// Returns the objects of a cluster that are not among those of the manifests.
-fn beside(there: &[Value], shared: &Shared) -> Vec<Object> {
-    let mut objects = Vec::new();
+/// Returns the objects of a cluster that are not among those of the manifests, each once.
+fn beside(there: &[Value], objects: &[Object]) -> Vec<Object> {
+    let mut beside = Vec::new();
     for value in there {
-        flatten(value.clone(), "", None, &mut objects, &mut Vec::new());
+        flatten(value.clone(), "", None, &mut beside, &mut Vec::new());
     }
-    let is_known = |object: &Object| {
-        let name = meta(&object.value, "name").unwrap_or_default();
-        shared.owned.has(object.namespace(), &object.kind, name)
-    };
-    objects.retain(|object| !is_known(object));
-    objects
+    let mut known: BTreeSet<Name> = objects.iter().map(|object| name_of(&object.value)).collect();
+    beside.retain(|object| known.insert(name_of(&object.value)));
+    beside
 }
 
 /// Returns a problem for each two pods of the same name, such as one of a StatefulSet and one written by itself.

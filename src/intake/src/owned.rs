@@ -203,6 +203,11 @@ impl Owned {
         self.stored.contains(&(namespace.to_owned(), kind.to_owned(), name.to_owned()))
     }
 
+    /// Counts objects as stored that a cluster has, with or without the marks of an API server.
+    pub fn count_as_stored<'a>(&mut self, objects: impl Iterator<Item = &'a Value>) {
+        self.stored.extend(objects.map(name_of));
+    }
+
     /// Returns whether the manifest has a pod whose name is this one and a number.
     pub fn has_numbered_pod(&self, namespace: &str, name: &str) -> bool {
         let first = (namespace.to_owned(), "Pod".to_owned(), format!("{name}-"));
@@ -293,6 +298,22 @@ impl Owned {
         }
         let all = before - made.len();
         (!children.is_empty() || all > 0).then_some(Had { all, makers, pods: all - of_makers, gone })
+    }
+
+    /// Removes the pods with fixed names that stored pods have, and returns these names. It is called for those that the object lacks,
+    /// so the stored pods are not its own. An API server refuses a second pod of a name.
+    pub fn take_blocked(&self, object: &Value, made: &mut Vec<Made>) -> Vec<String> {
+        let namespace = namespace(&object["metadata"]);
+        let mut blocked = Vec::new();
+        made.retain(|one| {
+            let name = one.pod.key.name();
+            let is_free = !one.origin.fixed || !self.has_stored(&namespace, "Pod", &name);
+            if !is_free {
+                blocked.push(name.into_owned());
+            }
+            is_free
+        });
+        blocked
     }
 
     /// Returns the kind of the controller of the manifest, which is read itself, that makes the pod. One that wants fewer pods than the
@@ -446,7 +467,8 @@ fn wanted_between(wanted: &BTreeMap<Name, Wanted>, maker: &Maker, children: &[&C
     usize::try_from(counts.fold(0, u64::saturating_add)).unwrap_or(usize::MAX)
 }
 
-fn name_of(object: &Value) -> Name {
+/// Returns the name of an object, for comparisons.
+pub(crate) fn name_of(object: &Value) -> Name {
     let meta = &object["metadata"];
     (namespace(meta), text(&object["kind"]), text(&meta["name"]))
 }

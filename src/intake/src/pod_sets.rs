@@ -17,6 +17,7 @@ use poolwright_api::strict::read;
 use poolwright_core::{Uid, UnmodelledRule};
 use serde_json::Value;
 
+use crate::error::Keep;
 use crate::owned::{Maker, Origin, Service, Turn};
 use crate::pod::key_of;
 use crate::template::{Expanded, Expansion, GangOf, Making, Role, Template, count, one};
@@ -86,6 +87,8 @@ pub(crate) struct Sets {
     notes: Vec<String>,
     /// Whether it keeps its pods running.
     keeps_running: bool,
+    /// What is wrong besides the templates, which are checked all the same.
+    problems: Problems,
 }
 
 impl Sets {
@@ -93,10 +96,11 @@ impl Sets {
         Self { none: Some(why.into()), ..Self::default() }
     }
 
-    /// Makes all pods one gang, of which this many may be missing at the start, but not those that roles need.
+    /// Makes all pods one gang, of which this many may be missing at the start, but not those that roles need. A negative number is
+    /// how many more it waits for than it makes.
     fn together(mut self, name: String, optional: i64) -> Self {
         let roles = self.all.iter().filter_map(|set| set.role.clone()).collect();
-        self.gangs.push(GangOf { name, optional: optional.max(0), roles });
+        self.gangs.push(GangOf { name, optional, roles });
         self.all.iter_mut().for_each(|set| set.gang = Some(0));
         self
     }
@@ -135,6 +139,11 @@ pub(crate) fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
     training.chain(LAYOUTS.into_iter().map(|(of, kind, _)| (of, kind)))
 }
 
+/// The field of a training job of Kubeflow with its templates; `None` for other kinds.
+pub(crate) fn replica_specs(kind: &str) -> Option<&'static str> {
+    layouts::replica_specs(kind)
+}
+
 /// Returns whether the objects of a kind are read here.
 pub(crate) fn is_read(group: &str, kind: &str) -> bool {
     layout(group, kind).is_some()
@@ -142,6 +151,12 @@ pub(crate) fn is_read(group: &str, kind: &str) -> bool {
 
 /// Returns the sets of pods of an object whose pods are named after `name`; `None` if it is of another kind.
 pub(crate) fn sets(object: &Value, name: &str) -> Option<Result<Sets, Problems>> {
+    let sound = |sets: Sets| if sets.problems.is_empty() { Ok(sets) } else { Err(sets.problems) };
+    Some(laid_out(object, name)?.and_then(sound))
+}
+
+/// Returns the same, also those of an object with problems.
+fn laid_out(object: &Value, name: &str) -> Option<Result<Sets, Problems>> {
     let version = object["apiVersion"].as_str().unwrap_or_default();
     let group = version.split_once('/').map_or("", |(group, _)| group);
     let layout = layout(group, object["kind"].as_str()?)?;
@@ -151,16 +166,17 @@ pub(crate) fn sets(object: &Value, name: &str) -> Option<Result<Sets, Problems>>
 
 /// Expands an object of one of these kinds.
 pub(crate) fn expand(object: &Value, making: Making<'_>) -> Option<Expanded> {
-    Some(sets(object, making.name)?.and_then(|sets| made(object, sets, making)))
+    Some(laid_out(object, making.name)?.and_then(|sets| made(object, sets, making)))
 }
 
 fn made(object: &Value, sets: Sets, making: Making<'_>) -> Expanded {
     if let Some(none) = sets.none {
         return Ok(Expansion::none(none));
     }
-    let meta: ObjectMeta = read(&object["metadata"]).map_err(|found| below("metadata", found))?;
+    let mut problems = sets.problems;
+    let meta = read::<ObjectMeta>(&object["metadata"]).map_err(|found| below("metadata", found));
+    let Some(meta) = meta.keep(&mut problems) else { return Err(problems) };
     let mut whole = Expansion { gangs: sets.gangs, notes: sets.notes, ..Expansion::default() };
-    let mut problems = Vec::new();
     for set in &sets.all {
         let template = match read::<PodTemplateSpec>(&set.template) {
             Ok(template) => template,
@@ -245,22 +261,6 @@ fn has_condition(object: &Value, types: &[&str]) -> bool {
     conditions.into_iter().flatten().any(|one| {
         one["status"] == "True" && one["type"].as_str().is_some_and(|type_| types.contains(&type_))
     })
-}
-
-/// Returns a problem for each field of a small object that it does not have.
-fn unknown_fields(object: &Value, path: &str, known: &[&'static str]) -> Problems {
-    let fields = object.as_object().into_iter().flat_map(serde_json::Map::keys);
-    let unknown =
-        fields.filter(|field| !known.contains(&field.as_str()) && !object[field.as_str()].is_null());
-    unknown
-        .map(|field| {
-            let next = match poolwright_api::meant(field, known.iter().copied()) {
-                Some(known) => format!("did you mean `{known}`?"),
-                None => "remove it, or check its spelling and place".to_owned(),
-            };
-            FieldProblem::new(format!("{path}.{field}"), poolwright_api::strict::UNKNOWN_FIELD, next)
-        })
-        .collect()
 }
 
 fn suspended_or_ended(suspended: bool, ended: bool) -> Option<Sets> {

@@ -53,7 +53,7 @@ pub(crate) fn is_polite(spec: &k8s::PodSpec) -> bool {
 pub(crate) struct GangOf {
     /// Its name in messages: `JobSet ml/train`.
     pub name: String,
-    /// How many of its pods may be missing when the others start.
+    /// How many of its pods may be missing when the others start. If it is negative, it waits for more pods than it has.
     pub optional: i64,
     /// The roles of which the others need some pods, however many may be missing in all.
     pub roles: Vec<Role>,

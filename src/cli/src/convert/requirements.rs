@@ -333,7 +333,7 @@ impl Requirements {
                 self.places.add(join("spec.template.metadata.labels", &wanted.key), &wanted.path);
                 self.own.insert(wanted.key, value.clone());
             }
-            (Operator::NotIn | Operator::DoesNotExist, _) => {
+            (Operator::DoesNotExist, _) => {
                 report.kept(&wanted.path, format!("`{}` is a label of your own; it stays.", wanted.key));
                 let key = wanted.key.clone();
                 let requirement =

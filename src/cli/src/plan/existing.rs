@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use poolwright_core::{PodKey, PodPhase, Snapshot};
+use poolwright_core::{Pod, PodKey, PodPhase, Snapshot};
 use poolwright_intake::IntakeError;
 use poolwright_intake::manifest::{self, Manifest};
 use serde_json::Value;
@@ -39,13 +39,14 @@ impl Existing {
         self.sources.iter().flat_map(of).collect()
     }
 
-    /// Names the nodes and pods that the other input has, too.
+    /// Names the nodes, and the pods on nodes, that the other input has, too. A pod without a node is only planned from there.
     pub fn clashes(&self, has_node: impl Fn(&str) -> bool, has_pod: impl Fn(&PodKey) -> bool) -> Problems {
         let mut problems = Problems::new();
         for node in self.manifest.nodes.iter().filter(|node| has_node(&node.name)) {
             problems.push(format!("Node {}: is also in the manifests of -f; keep one", node.name));
         }
-        for pod in self.manifest.pods.iter().filter(|pod| has_pod(&pod.key)) {
+        let is_bound = |pod: &&Pod| matches!(pod.phase, PodPhase::Bound { .. });
+        for pod in self.manifest.pods.iter().filter(is_bound).filter(|pod| has_pod(&pod.key)) {
             problems.push(format!("Pod {}: is also in the pods to plan for; keep one", pod.key));
         }
         problems
@@ -85,7 +86,7 @@ pub fn add(existing: Existing, snapshot: &mut Snapshot, notes: &mut Vec<String>)
     for pod in manifest.pods {
         if matches!(pod.phase, PodPhase::Bound { .. }) {
             snapshot.pods.insert(pod.key.clone(), Arc::new(pod));
-        } else if !matches!(pod.phase, PodPhase::Finished) {
+        } else if !matches!(pod.phase, PodPhase::Finished) && !snapshot.pods.contains_key(&pod.key) {
             waiting += 1;
         }
     }

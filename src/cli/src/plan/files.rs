@@ -26,8 +26,8 @@ const DEFAULT_NAMESPACE: &str = "default";
 const MAKERS: &str = "The files may lack the controllers of its pods: add those that `kubectl get \
      replicasets,statefulsets,replicationcontrollers,jobs -A -o yaml` prints";
 
-/// Reads all manifests of the files. Also returns their problems, first those of files that cannot be read. Objects that name no namespace are in `namespace`. The stored
-/// objects of `existing` count to quotas.
+/// Reads all manifests of the files. Also returns their problems, first those of files that cannot be read. Objects that name no namespace are in `namespace`. The
+/// objects of `existing` count to quotas, and its pods as those of the controllers of the files.
 fn read(
     paths: &[PathBuf],
     namespace: Option<&str>,
@@ -45,8 +45,7 @@ fn read(
             names.join(", ")
         )));
     }
-    let has_quota = sources.iter().any(|source| source.text.contains("ResourceQuota"));
-    let there = if has_quota { existing.objects() } else { Vec::new() };
+    let there = existing.objects();
     let parsed = source::parsed(&sources, &there);
     let (manifest, errors) = match namespace {
         // Problems are those of the text that the user wrote.

@@ -224,3 +224,34 @@ fn many_existing_pods_that_cannot_be_read_share_a_note_which_says_that_their_roo
     assert!(told.contains("--existing: each of 5 Pod objects (ml/a, ml/b, ml/c and 2 more): "), "{told}");
     assert!(told.contains("the object is left out, so a plan counts its room as free"), "{told}");
 }
+
+#[test]
+fn existing_pods_with_a_node_count_as_those_of_the_controllers_of_the_files() {
+    let written = |kind: &str, name: &str, replicas: u32| {
+        let labels = json!({"app": name});
+        let template =
+            json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "x"}]}});
+        let spec = json!({"replicas": replicas, "selector": {"matchLabels": labels}, "template": template});
+        json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name, "namespace": "ml"}, "spec": spec})
+    };
+    let child = |name: &str, [kind, owner]: [&str; 2], node: Option<&str>| {
+        let mut pod = pod(name, node);
+        pod["metadata"]["ownerReferences"] = json!([
+            {"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": format!("u-{owner}"), "controller": true}]);
+        pod
+    };
+    let (web, db) = (["ReplicaSet", "web-7d9"], ["StatefulSet", "db"]);
+    let there = [
+        node(),
+        child("web-7d9-a", web, Some("gpu-a")),
+        child("web-7d9-b", web, Some("gpu-a")),
+        child("db-0", db, Some("gpu-a")),
+        child("db-1", db, None),
+    ];
+    let input = list(&[class(), pool(), written("Deployment", "web", 2), written("StatefulSet", "db", 2)]);
+    let told = told_beside("owned", &there, &["-f", "-"], &input);
+    assert!(told.contains("Deployment ml/web: its pods in the manifest count instead"), "{told}");
+    let one = "StatefulSet ml/db: pods in the manifest: 1; pods that it lacks, planned too: 1";
+    assert!(told.contains(one), "{told}");
+    assert!(!told.contains("ignored pods without a node"), "`db-1` is planned from its set: {told}");
+}

@@ -167,7 +167,7 @@ fn with_four_gpus(name: &str, objects: &[Value]) -> Value {
 fn the_baselines_buy_nothing_for_pods_that_no_plan_starts() {
     let spec = |gpus: u32| {
         let resources = json!({"requests": {"cpu": "1"}, "limits": {"nvidia.com/gpu": gpus}});
-        json!({"restartPolicy": "Never", "containers": [{"name": "a", "image": "x", "resources": resources}]})
+        json!({"restartPolicy": "Never", "containers": [{"name": "pytorch", "image": "x", "resources": resources}]})
     };
     let template = |gpus: u32| json!({"spec": spec(gpus)});
     let object = |version: &str, kind: &str, name: &str, spec: Value| json!({"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": "ml"}, "spec": spec});

@@ -17,6 +17,9 @@ use crate::error::{add_untold, quantity_problem};
 
 type Quantities = BTreeMap<String, Quantity>;
 
+/// The type of entries about PersistentVolumeClaims. These have requests only.
+const CLAIM: &str = "PersistentVolumeClaim";
+
 /// A LimitRange with the defaults that the API server adds to it.
 pub(super) struct LimitRange {
     name: String,
@@ -221,7 +224,7 @@ impl LimitRange {
         let at = format!("{path}.resources.requests");
         let mut unread = BTreeSet::new();
         let requests = amounts(asked, &mut unread);
-        let items = self.items.iter().filter(|item| item.kind == "PersistentVolumeClaim");
+        let items = self.items.iter().filter(|item| item.kind == CLAIM);
         let limited = asked.into_iter().flatten().map(|(name, _)| name.clone()).collect();
         let asked = Asked { limits: requests.clone(), limited, requests, unread };
         items.flat_map(|item| self.judge(&at, item, "a PersistentVolumeClaim", &asked)).collect()
@@ -242,11 +245,16 @@ impl LimitRange {
         }
         for (name, most, written) in item.max.iter().filter(|(name, ..)| is_read(name)) {
             let (request, limit) = (asked.requests.get(name), asked.limits.get(name));
-            if !asked.limited.contains(name) {
+            if !asked.limited.contains(name) && item.kind == CLAIM {
+                refuse(name, "no request".to_owned(), &format!("write `resources.requests.{name}`"));
+            } else if !asked.limited.contains(name) {
                 refuse(name, "no limit".to_owned(), "write a limit");
-            } else if request.max(limit) > most {
+            } else if request > most {
                 let cause = format!("more than {written}");
                 refuse(name, cause, "request less, or change the LimitRange");
+            } else if limit > most {
+                let cause = format!("a limit of more than {written}");
+                refuse(name, cause, "lower the limit, or change the LimitRange");
             }
         }
         for (name, most) in item.ratio.iter().filter(|(name, _)| is_read(name)) {

@@ -35,6 +35,14 @@ pub(super) fn admit(
         None => defaults.min_by_key(|class| class.value),
     };
     let known = class.map(|class| class.value.unwrap_or_default()).or_else(|| built_in(named.as_deref()?));
+    // A pod without a class has the priority of the default class, or 0.
+    if let (None, None, Some(stated)) = (&named, known, spec.priority.filter(|stated| *stated != 0)) {
+        return Err(FieldProblem::new(
+            format!("{path}.priority"),
+            format!("an API server refuses `{stated}`, because the pod names no PriorityClass of this value"),
+            "remove it, and write priorityClassName",
+        ));
+    }
     let Some(value) = known else {
         let counted = spec.priority.unwrap_or_default();
         // Without a class, the cluster's default class decides. The files may not have it.

@@ -3,10 +3,10 @@
 use poolwright_api::FieldProblem;
 use serde_json::{Value, json};
 
+use super::Manifest;
 use super::objects::{Object, group, meta};
 use super::read::Shared;
 use super::scale_down::{replicas_of_only_set, scale_down};
-use super::{Manifest, beside};
 use crate::error::{IntakeError, OfObject};
 
 /// The kinds that have as many pods, or groups of pods, as `spec.replicas` says.
@@ -24,7 +24,7 @@ const SCALED: [&str; 8] = [
 /// Gives the targets of autoscalers the replicas that these would give them at once. An autoscaler that a quota does not allow
 /// scales nothing; a note says so where it is read. `there` are objects that a cluster has besides. Returns notes, and the
 /// problems of autoscalers that an API server has not stored yet.
-pub(super) fn scale(objects: &mut Vec<Object>, there: &[Value]) -> (Vec<String>, Vec<IntakeError>) {
+pub(super) fn scale(objects: &mut Vec<Object>, there: &[Object]) -> (Vec<String>, Vec<IntakeError>) {
     let autoscalers: Vec<Object> = objects.iter().filter(|object| is_autoscaler(object)).cloned().collect();
     let refused = over_quota(&autoscalers, objects, there);
     let (mut notes, mut errors) = (Vec::new(), Vec::new());
@@ -57,18 +57,18 @@ fn is_autoscaler(object: &Object) -> bool {
 }
 
 /// Returns for each autoscaler whether a quota does not allow it.
-fn over_quota(autoscalers: &[Object], objects: &[Object], there: &[Value]) -> Vec<bool> {
+fn over_quota(autoscalers: &[Object], objects: &[Object], there: &[Object]) -> Vec<bool> {
     let is_quota = |object: &&Object| object.kind == "ResourceQuota";
     if !autoscalers.iter().any(Object::is_new) || !objects.iter().any(|object| is_quota(&object)) {
         return vec![false; autoscalers.len()];
     }
     // Quotas are read before the replicas are known, because they decide about these. Their problems are told later.
-    let (mut shared, mut unused) = (Shared::new(objects), Manifest::default());
+    let (mut shared, mut unused) = (Shared::new(objects, &[]), Manifest::default());
     for quota in objects.iter().filter(is_quota) {
         drop(quota.read_into(&mut unused, &mut shared));
     }
     let stored = autoscalers.iter().filter(|object| !object.is_new());
-    for object in stored.chain(beside(there, &shared).iter().filter(|object| is_autoscaler(object))) {
+    for object in stored.chain(there.iter().filter(|object| is_autoscaler(object))) {
         object.count_to_quotas(&mut shared);
     }
     autoscalers.iter().map(|autoscaler| autoscaler.over_quota(&mut shared).is_some()).collect()

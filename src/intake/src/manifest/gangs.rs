@@ -133,7 +133,7 @@ impl Gangs {
                 // Without enough pods of a role, none of the others starts, however many there are.
                 let optional = if roles.iter().any(lacks) { 0 } else { gang.optional };
                 let least = beyond(all, optional).max(1);
-                if all < 2 || (least < 2 && roles.is_empty()) {
+                if least < 2 && (all < 2 || roles.is_empty()) {
                     continue;
                 }
                 for at in places {
@@ -185,8 +185,8 @@ impl OfObject {
     }
 }
 
-/// Returns how many pods are left if so many are missing.
+/// Returns how many pods are left if so many are missing. A negative number adds pods.
 fn beyond(pods: usize, missing: i64) -> u32 {
-    let missing = usize::try_from(missing).unwrap_or_default();
-    u32::try_from(pods.saturating_sub(missing)).unwrap_or(u32::MAX)
+    let pods = i64::try_from(pods).unwrap_or(i64::MAX);
+    u32::try_from(pods.saturating_sub(missing).max(0)).unwrap_or(u32::MAX)
 }

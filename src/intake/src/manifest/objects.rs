@@ -93,6 +93,14 @@ pub(super) fn flatten(
         let cause = answer(fields);
         return problem("", &cause, "fetch the objects again");
     }
+    if (api_version.as_str(), kind.as_str()) == ("v1", "List") {
+        match fields.get("items") {
+            Some(Value::Array(_)) => {}
+            Some(Value::Null) => return,
+            Some(_) => return problem("items", "it is no list", "write a list of objects"),
+            None => return problem("items", "missing", "add the objects of the list, or remove it"),
+        }
+    }
     let item_kind = kind.strip_suffix("List").filter(|_| fields.get("items").is_some_and(Value::is_array));
     let Some(item_kind) = item_kind else {
         // An empty text says nothing: the object has no UID and no version.
@@ -170,6 +178,13 @@ impl Object {
     /// Returns whether no API server has an object of this name, as far as the files show.
     pub(super) fn is_new(&self) -> bool {
         !self.is_stored() && self.replaced.is_none()
+    }
+
+    /// Returns whether it is a pod that waits for no node: it has one, or it has ended.
+    pub(super) fn is_placed_pod(&self) -> bool {
+        let has_node = self.value["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
+        let has_ended = matches!(self.value["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+        self.kind == "Pod" && (has_node || has_ended)
     }
 
     /// Its namespace, or `default`.

@@ -43,7 +43,8 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub fn new(objects: &[Object]) -> Self {
+    /// Collects these facts. `running` are the pods of a cluster that are not in the manifest. Their controllers may be.
+    pub fn new(objects: &[Object], running: &[Object]) -> Self {
         let is_runtime =
             |object: &&Object| pod_sets::train_job::is_runtime(group(&object.api_version), &object.kind);
         let runtimes = objects.iter().filter(is_runtime).map(|object| {
@@ -61,8 +62,10 @@ impl Shared {
             let template = object.value["data"]["spec"]["template"].clone();
             ((object.namespace().to_owned(), name.to_owned()), template)
         });
+        let mut owned = Owned::of(objects.iter().chain(running).map(|object| &object.value));
+        owned.count_as_stored(running.iter().map(|object| &object.value));
         Self {
-            owned: Owned::of(objects.iter().map(|object| &object.value)),
+            owned,
             gangs: Gangs::default(),
             bound: Bound::default(),
             quotas: Quotas::default(),
@@ -114,6 +117,24 @@ fn runtime_key(kind: &str, namespace: &str, name: &str) -> Name {
     (kind.to_owned(), namespace.to_owned(), name.to_owned())
 }
 
+/// Says that pods are not planned, because other pods have their names; `None` if there are no such pods.
+fn told_of_blocked(names: &[String]) -> Option<String> {
+    const NAMED: usize = 3;
+    let (are, one_of, gone) = match names.len() {
+        0 => return None,
+        1 => ("is", "a pod of this name exists", "that is gone"),
+        _ => ("are", "pods of these names exist", "those are gone"),
+    };
+    let shown = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = match names.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!(
+        "{shown}{more} {are} not planned, because {one_of} that it does not control; it makes its own when {gone}"
+    ))
+}
+
 /// Returns the name of the StorageClass of PersistentVolumeClaims that name none.
 fn default_class(objects: &[Object]) -> Option<String> {
     let is_class =
@@ -152,9 +173,7 @@ impl Object {
         }
         let named = |note: &str| format!("{}: {note}", self.name());
         for path in &unknown {
-            manifest
-                .notes
-                .push(named(&format!("{path}: this version does not know the field, and ignores it")));
+            manifest.notes.push(self.ignored(path));
         }
         for problem in &problems {
             let place = if problem.path.is_empty() { String::new() } else { format!("{}: ", problem.path) };
@@ -198,9 +217,10 @@ impl Object {
             None if pod_sets::is_read(group(&self.api_version), &self.kind) => self.api_version.as_str(),
             None if self.kind == "TrainJob" && shared.runtime_of(self).is_some() => self.api_version.as_str(),
             None => {
-                let refused = self.refusals();
-                if !refused.is_empty() {
-                    return Err(refused);
+                let mut problems = self.misspelt_fields();
+                add_untold(self.refusals(), &mut problems);
+                if !problems.is_empty() {
+                    return Err(problems);
                 }
                 let owned = &shared.owned;
                 let is_shown_otherwise = owned.controls(&self.value) || owned.is_controlled(&self.value);
@@ -209,7 +229,7 @@ impl Object {
                         let pods = (!self.lacks_pods(is_shown_otherwise)).then_some(0);
                         self.refuse(&over, pods, manifest, shared);
                     }
-                    None if shared.serves_a_train_job(self) => {}
+                    None if shared.serves_a_train_job(self) => manifest.notes.extend(self.unread_fields()),
                     None => self.note_unread(is_shown_otherwise, manifest),
                 }
                 return Ok(());
@@ -221,13 +241,20 @@ impl Object {
             add_untold(self.refusals(), &mut problems);
             return Err(problems);
         }
-        let mut problems = Vec::new();
-        let mut nameless = Manifest::default();
+        let mut problems = self.twins();
+        // Pods without a name of their own would be told to be there twice.
+        let is_sound = problems.is_empty();
+        let mut aside = Manifest::default();
         let has_name = meta(&self.value, "name").or_else(|| meta(&self.value, "generateName")).is_some();
         if !has_name {
             problems.extend(self.nameless());
         }
-        let into = if has_name { &mut *manifest } else { &mut nameless };
+        let misspelt = self.misspelt_fields();
+        if !misspelt.is_empty() {
+            problems.extend(misspelt);
+            return Err(problems);
+        }
+        let into = if has_name && is_sound { &mut *manifest } else { &mut aside };
         // A name that is no text is told once.
         add_untold(self.convert_into(into, shared).err().unwrap_or_default(), &mut problems);
         // Of an object with unknown fields, the rest is checked when it is read without them.
@@ -238,6 +265,7 @@ impl Object {
             return Err(problems);
         }
         manifest.notes.extend(self.doubts());
+        manifest.notes.extend(self.unread_fields());
         Ok(())
     }
 
@@ -498,6 +526,10 @@ impl Object {
             // The output of a cluster contains both workloads and their pods.
             let makes_some = !expansion.pods.is_empty();
             had = shared.owned.take(&self.value, &mut expansion.pods);
+            let blocked = shared.owned.take_blocked(&self.value, &mut expansion.pods);
+            if let Some(told) = told_of_blocked(&blocked) {
+                note(&told);
+            }
             match (had, expansion.pods.len()) {
                 // A note says why it makes none, or it asks for none.
                 _ if !makes_some => {}
@@ -508,7 +540,8 @@ impl Object {
                 (Some(Had { pods: 0, makers: Some(kind), .. }), 0) => {
                     note(&format!("its {kind}s in the manifest count instead"));
                 }
-                (Some(_), 0) => note("its pods in the manifest count instead"),
+                // If it has none, a note on those that are blocked says it.
+                (Some(Had { all: 1.., .. }), 0) => note("its pods in the manifest count instead"),
                 _ => {}
             }
         }

@@ -7,10 +7,12 @@ use serde_json::Value;
 
 use super::labels;
 use super::objects::{Object, group, meta};
+use super::operator_refusals;
 use super::pod_refusals;
 use super::slips::slip;
 use crate::admission::built_in;
 use crate::error::{IntakeError, OfObject, add_untold, quantity_problem};
+use crate::pod_sets;
 use crate::quota::REQUESTS;
 
 pub(super) type Problems = Vec<FieldProblem>;
@@ -47,7 +49,10 @@ impl Object {
             ("apps", kind @ ("Deployment" | "ReplicaSet" | "DaemonSet")) => keeps_running(kind, spec),
             ("apps", "StatefulSet") => stateful_set(spec),
             ("scheduling.k8s.io", "PriorityClass") => priority_class(&self.value),
-            ("kubeflow.org", kind) => training_job(kind, spec),
+            ("kubeflow.org", kind) => training_job(&self.api_version, kind, spec),
+            ("batch.volcano.sh", "Job") => operator_refusals::volcano_job(spec),
+            ("jobset.x-k8s.io", "JobSet") => operator_refusals::job_set(spec),
+            ("leaderworkerset.x-k8s.io", "LeaderWorkerSet") => operator_refusals::leader_worker_set(spec),
             _ => Vec::new(),
         };
         for Stated { path, name, amount: stated } in self.resources_of_containers() {
@@ -220,6 +225,18 @@ fn selector(spec: &Value) -> Problems {
         let next = "add matchLabels with labels of the template";
         return vec![FieldProblem::new("spec.selector", "missing", next)];
     }
+    let says = |field: &str| match &spec["selector"][field] {
+        Value::Null => false,
+        Value::Object(labels) => !labels.is_empty(),
+        Value::Array(rules) => !rules.is_empty(),
+        // A value of another type is told elsewhere.
+        _ => true,
+    };
+    if spec["selector"].is_object() && !says("matchLabels") && !says("matchExpressions") {
+        let (cause, next) =
+            ("an API server refuses an empty selector", "add matchLabels with labels of the template");
+        return vec![FieldProblem::new("spec.selector", cause, next)];
+    }
     // A template that is missing is told elsewhere.
     let template = Some(&spec["template"]).filter(|template| template.is_object());
     let wanted = spec["selector"]["matchLabels"].as_object().filter(|_| template.is_some());
@@ -317,8 +334,13 @@ pub(super) fn second_defaults(objects: &[Object]) -> Vec<IntakeError> {
 }
 
 /// Checks the roles of a training job. Some versions of its operator accept them in lower case.
-fn training_job(kind: &str, spec: &Value) -> Problems {
-    let Some((_, field, roles)) = ROLES.iter().find(|(known, ..)| *known == kind) else { return Vec::new() };
+fn training_job(version: &str, kind: &str, spec: &Value) -> Problems {
+    let of_operator = pod_sets::replica_specs(kind)
+        .map(|field| operator_refusals::training_job(version, kind, field, spec))
+        .unwrap_or_default();
+    let Some((_, field, roles)) = ROLES.iter().find(|(known, ..)| *known == kind) else {
+        return of_operator;
+    };
     let mut problems = Vec::new();
     for (role, of_role) in spec[*field].as_object().into_iter().flatten() {
         let path = format!("spec.{field}.{role}");
@@ -330,9 +352,9 @@ fn training_job(kind: &str, spec: &Value) -> Problems {
             problems.push(FieldProblem::new(path, format!("{kind} has no such role"), next));
         } else if kind == "PyTorchJob"
             && role.eq_ignore_ascii_case("Master")
-            && let Some(masters) = of_role["replicas"].as_u64().filter(|masters| *masters > 1)
+            && let Some(masters) = of_role["replicas"].as_u64().filter(|masters| *masters != 1)
         {
-            let cause = format!("`{masters}` is more than the one master that a PyTorchJob has");
+            let cause = format!("`{masters}` is not the one master that a PyTorchJob has");
             problems.push(FieldProblem::new(format!("{path}.replicas"), cause, "write 1, and add workers"));
         } else if kind == "MPIJob"
             && role.eq_ignore_ascii_case("Launcher")
@@ -342,5 +364,6 @@ fn training_job(kind: &str, spec: &Value) -> Problems {
             problems.push(FieldProblem::new(format!("{path}.replicas"), cause, "write 1, and add workers"));
         }
     }
+    problems.extend(of_operator);
     problems
 }

@@ -1,11 +1,12 @@
 //! Where each kind has its pod templates, and how many pods it makes of each.
 
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use poolwright_api::{FieldProblem, meant};
 use poolwright_core::UnmodelledRule;
 use serde_json::{Value, json};
 
-use super::{PodSet, Problems, Sets, at, below, has_condition, number, suspended_or_ended, unknown_fields};
-use crate::error::{Keep, object_name};
+use super::{PodSet, Problems, Sets, at, below, has_condition, number, suspended_or_ended};
+use crate::error::{Keep, all_or_problems, object_name};
 use crate::owned::{Maker, Service, Turn};
 use crate::template::{GangOf, Role, count, missing, one};
 
@@ -39,18 +40,10 @@ pub(super) fn training_job(object: &Value, name: &str) -> Result<Sets, Problems>
     }
     let roles = spec[field].as_object().filter(|roles| !roles.is_empty());
     let roles = roles.ok_or_else(|| lacking(&format!("spec.{field}"), &spec[field]))?;
-    let (mut sets, mut total, mut workers) = (Sets::default(), 0, 0);
-    let mut problems = Vec::new();
+    let (mut sets, mut total, mut workers) = (Sets::default(), 0_i64, 0);
     for (role, replicas) in roles {
         let path = format!("spec.{field}.{role}");
-        problems.extend(unknown_fields(replicas, &path, &["replicas", "template", "restartPolicy"]));
-        let wanted = match number(object, &format!("{path}.replicas"), 1) {
-            Ok(wanted) => wanted,
-            Err(found) => {
-                problems.extend(found);
-                continue;
-            }
-        };
+        let wanted = number(object, &format!("{path}.replicas"), 1).keep(&mut sets.problems).unwrap_or(0);
         let lower = role.to_lowercase();
         // MPIJobs `v2beta1` have an operator of their own, with another label (`defaultLabels` in kubeflow/mpi-operator). It makes
         // a Service first (`syncHandler`). That of the other jobs makes Services after the pods of a role (`ReconcileJobs`).
@@ -77,15 +70,17 @@ pub(super) fn training_job(object: &Value, name: &str) -> Result<Sets, Problems>
         total += wanted;
         workers += if lower == "worker" { wanted } else { 0 };
     }
-    if !problems.is_empty() {
-        return Err(problems);
-    }
     // The operator creates the launcher after the workers.
     sets.all.sort_by_key(|set| set.maker != Maker::Itself);
     let least = spec["runPolicy"]["schedulingPolicy"]["minAvailable"].as_i64();
     let elastic = spec["elasticPolicy"]["minReplicas"].as_i64();
-    let least = least.or_else(|| elastic.map(|least| total - workers + least.min(workers)));
-    Ok(sets.together(named(object, name), total - least.unwrap_or(total)))
+    let may_grow = !spec["elasticPolicy"]["metrics"].is_null();
+    let of_elastic = |least: i64| {
+        // More than all pods never start, unless an autoscaler adds workers.
+        if least > total && !may_grow { least } else { total - workers + least.min(workers).max(0) }
+    };
+    let least = least.or_else(|| elastic.map(of_elastic));
+    Ok(sets.together(named(object, name), total.saturating_sub(least.unwrap_or(total))))
 }
 
 /// A LeaderWorkerSet (<https://lws.sigs.k8s.io>): groups of a leader and its workers, each of which starts together.
@@ -93,28 +88,15 @@ pub(super) fn leader_worker_set(object: &Value, name: &str) -> Result<Sets, Prob
     const EXCLUSIVE: &str = "leaderworkerset.sigs.k8s.io/exclusive-topology";
     let (replicas, size) = ("spec.replicas", "spec.leaderWorkerTemplate.size");
     let template = &object["spec"]["leaderWorkerTemplate"];
-    let mut problems = unknown_fields(
-        template,
-        "spec.leaderWorkerTemplate",
-        &[
-            "leaderTemplate",
-            "workerTemplate",
-            "size",
-            "restartPolicy",
-            "resizePolicy",
-            "subGroupPolicy",
-            "volumeClaimTemplates",
-            "persistentVolumeClaimRetentionPolicy",
-        ],
-    );
     if !template["workerTemplate"].is_object() {
-        problems.extend(lacking("spec.leaderWorkerTemplate.workerTemplate", &template["workerTemplate"]));
+        return Err(lacking("spec.leaderWorkerTemplate.workerTemplate", &template["workerTemplate"]));
     }
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-    let (groups, size) = (number(object, replicas, 1)?, number(object, size, 1)?.max(1));
-    count(replicas, groups, size)?;
+    let mut problems = Vec::new();
+    let size = number(object, size, 1).keep(&mut problems).unwrap_or(1).max(1);
+    let groups = number(object, replicas, 1).and_then(|groups| count(replicas, groups, size));
+    let groups = groups.keep(&mut problems).unwrap_or(0);
+    // One group with a worker has both templates, which are checked all the same.
+    let (groups, size) = if problems.is_empty() { (groups, size) } else { (1, 2) };
     let has_leader = template["leaderTemplate"].is_object();
     let of = |part: &str| (format!("spec.leaderWorkerTemplate.{part}"), &template[part]);
     let (leader_path, leader) = of(if has_leader { "leaderTemplate" } else { "workerTemplate" });
@@ -122,9 +104,9 @@ pub(super) fn leader_worker_set(object: &Value, name: &str) -> Result<Sets, Prob
     let claims = template["volumeClaimTemplates"].as_array().into_iter().flatten().enumerate();
     let claims = claims.map(|(at, claim)| {
         let path = format!("spec.leaderWorkerTemplate.volumeClaimTemplates[{at}]");
-        poolwright_api::strict::read(claim).map_err(|found| below(&path, found))
+        poolwright_api::strict::read::<PersistentVolumeClaim>(claim).map_err(|found| below(&path, found))
     });
-    let claims = claims.collect::<Result<Vec<_>, Problems>>()?;
+    let claims = all_or_problems(claims).keep(&mut problems).unwrap_or_default();
     let exclusive = object["metadata"]["annotations"][EXCLUSIVE].as_str().map(|_| UnmodelledRule {
         field: format!("metadata.annotations[{EXCLUSIVE:?}]"),
         rule: "one group of a LeaderWorkerSet per topology domain".to_owned(),
@@ -132,7 +114,7 @@ pub(super) fn leader_worker_set(object: &Value, name: &str) -> Result<Sets, Prob
     // The Service of a set comes after its leaders, but that of a single group before its workers (`PodReconciler` in
     // kubernetes-sigs/lws).
     let has_own_services = object["spec"]["networkConfig"]["subdomainPolicy"] == "UniquePerReplica";
-    let mut sets = Sets { keeps_running: true, ..Sets::default() };
+    let mut sets = Sets { keeps_running: true, problems, ..Sets::default() };
     let mut all_workers = Vec::new();
     for group in 0..groups {
         let (index, of_group) = (group.to_string(), format!("{name}-{group}"));
@@ -241,6 +223,7 @@ fn submitter() -> Value {
 }
 
 /// A job of Ray: the cluster that it runs on, and the pod that submits it, if there is one.
+#[expect(clippy::unnecessary_wraps, reason = "the readers of all kinds have one signature")]
 pub(super) fn ray_job(object: &Value, name: &str) -> Result<Sets, Problems> {
     let (spec, status) = (&object["spec"], &object["status"]);
     let state = status["jobDeploymentStatus"].as_str().unwrap_or_default();
@@ -264,7 +247,9 @@ pub(super) fn ray_job(object: &Value, name: &str) -> Result<Sets, Problems> {
         let maker = Maker::Begins("RayCluster", format!("{name}-"));
         ray(&cluster, "spec.rayClusterSpec", name, maker).keep(&mut problems).unwrap_or_default()
     };
-    let Some(submission) = submission.filter(|_| problems.is_empty()) else { return Err(problems) };
+    problems.append(&mut sets.problems);
+    sets.problems = problems;
+    let Some(submission) = submission else { return Ok(sets) };
     if submission == Submission::Job {
         let usual = json!({"spec": {"restartPolicy": "Never", "containers": [submitter()]}});
         let own = &spec["submitterPodTemplate"];
@@ -328,25 +313,27 @@ fn ray(object: &Value, path: &str, name: &str, maker: Maker) -> Result<Sets, Pro
     // The operator makes no worker while it cannot make the head.
     let role = Role { name: "head".to_owned(), label: (RAY_NODE, "head".to_owned()), spare: 0 };
     add(PodSet { turn: Turn::First, role: Some(role), ..head }, "headgroup", "head");
-    let mut optional = 0;
+    let (mut optional, mut problems) = (0, Vec::new());
     let groups = spec["workerGroupSpecs"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, group) in groups.iter().enumerate() {
         let path = format!("{path}.workerGroupSpecs[{index}]");
         if group["suspend"] == true {
             continue;
         }
-        let least = number(object, &format!("{path}.minReplicas"), 0)?;
+        let least = number(object, &format!("{path}.minReplicas"), 0).keep(&mut problems).unwrap_or(0);
         let most = match &group["maxReplicas"] {
             Value::Null => i64::MAX,
             most => most.as_i64().unwrap_or(i64::MAX),
         };
         if most < least {
             let cause = format!("it is less than minReplicas ({least})");
-            return Err(one(FieldProblem::new(format!("{path}.maxReplicas"), cause, "raise it")));
+            problems.push(FieldProblem::new(format!("{path}.maxReplicas"), cause, "raise it"));
         }
-        let wanted = number(object, &format!("{path}.replicas"), least)?.clamp(least, most);
-        let hosts = number(object, &format!("{path}.numOfHosts"), 1)?.max(1);
-        count(&format!("{path}.replicas"), wanted, hosts)?;
+        let hosts = number(object, &format!("{path}.numOfHosts"), 1).keep(&mut problems).unwrap_or(1).max(1);
+        let of_group = format!("{path}.replicas");
+        let wanted = number(object, &of_group, least).map(|wanted| wanted.clamp(least, most.max(least)));
+        let wanted = wanted.and_then(|wanted| count(&of_group, wanted, hosts));
+        let wanted = wanted.keep(&mut problems).unwrap_or(0);
         let may_lack = if scales { (wanted - least) * hosts } else { 0 };
         optional += may_lack;
         let of = group["groupName"].as_str().unwrap_or("worker");
@@ -359,7 +346,7 @@ fn ray(object: &Value, path: &str, name: &str, maker: Maker) -> Result<Sets, Pro
         let role = Role { name: format!("{of} worker"), label: (RAY_GROUP, of.to_owned()), spare: may_lack };
         add(PodSet { role: Some(role), ..set }, of, "worker");
     }
-    let mut sets = sets.together(named(object, name), optional);
+    let mut sets = Sets { problems, ..sets.together(named(object, name), optional) };
     if scales {
         sets.notes.push(
             "Ray's autoscaler may ask for more workers later; the replicas as written are planned".to_owned(),
@@ -405,9 +392,10 @@ pub(super) fn volcano_job(object: &Value, name: &str) -> Result<Sets, Problems> 
     let (mut sets, mut total, mut least) = (Sets::default(), 0, 0);
     for (index, task) in tasks.iter().enumerate() {
         let path = format!("spec.tasks[{index}]");
-        let wanted = number(object, &format!("{path}.replicas"), 1)?;
+        let wanted = number(object, &format!("{path}.replicas"), 1).keep(&mut sets.problems).unwrap_or(0);
         total += wanted;
-        let of_task = number(object, &format!("{path}.minAvailable"), wanted)?;
+        let of_task = number(object, &format!("{path}.minAvailable"), wanted);
+        let of_task = of_task.keep(&mut sets.problems).unwrap_or(wanted);
         least += of_task;
         let own = task["name"].as_str().map_or_else(|| format!("default{index}"), str::to_owned);
         let mut template = task["template"].clone();
@@ -420,7 +408,7 @@ pub(super) fn volcano_job(object: &Value, name: &str) -> Result<Sets, Problems> 
         sets.all.push(PodSet { fixed: true, role: Some(role), services: services.clone(), ..set });
     }
     let of_tasks = least;
-    let least = number(object, "spec.minAvailable", of_tasks)?;
+    let least = number(object, "spec.minAvailable", of_tasks).keep(&mut sets.problems).unwrap_or(of_tasks);
     if least < of_tasks {
         // Volcano then counts all pods alike (`JobInfo.CheckTaskValid`).
         for set in &mut sets.all {
@@ -449,13 +437,14 @@ pub(super) fn replicas(object: &Value, name: &str) -> Result<Sets, Problems> {
     if !template.is_object() {
         return Err(lacking("spec.template", template));
     }
-    let wanted = number(object, "spec.replicas", 1)?;
+    let mut problems = Vec::new();
+    let wanted = number(object, "spec.replicas", 1).keep(&mut problems).unwrap_or(0);
     let set = PodSet::new(name.to_owned(), wanted, "spec.template".to_owned(), template);
     let maker = match object["kind"].as_str() {
         Some("DeploymentConfig") => Maker::Begins("ReplicationController", format!("{name}-")),
         _ => Maker::Itself,
     };
-    Ok(Sets { all: vec![PodSet { maker, ..set }], keeps_running: true, ..Sets::default() })
+    Ok(Sets { all: vec![PodSet { maker, ..set }], keeps_running: true, problems, ..Sets::default() })
 }
 
 /// Returns the problem of a map or a list that an object must have: it is missing or empty, or a value of another type.

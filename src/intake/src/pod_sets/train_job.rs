@@ -25,7 +25,7 @@ pub(crate) fn expand(object: &Value, runtime: &Value, making: Making<'_>) -> Exp
     if super::has_condition(object, &["Complete", "Failed"]) {
         return Ok(Expansion::none(ENDED));
     }
-    for field in ["podTemplateOverrides", "podSpecOverrides"] {
+    for field in ["podTemplateOverrides", "podSpecOverrides", "runtimePatches"] {
         if object["spec"][field].as_array().is_some_and(|list| !list.is_empty()) {
             let problem = FieldProblem::new(
                 format!("spec.{field}"),

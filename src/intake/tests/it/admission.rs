@@ -14,7 +14,7 @@ scheduling: {nodeSelector: {runtime: kata}, tolerations: [{key: kata, operator: 
 
 fn deployment(more: &str) -> String {
     format!(
-        "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec: {{selector: {{}}, template: {{spec: \
+        "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec: {{selector: {{matchExpressions: [{{key: b, operator: DoesNotExist}}]}}, template: {{spec: \
          {{runtimeClassName: kata, {more} containers: [{{name: a, resources: {{requests: {{cpu: '1'}}}}}}]}}}}}}\n"
     )
 }
@@ -114,7 +114,7 @@ fn a_limit_range_without_defaults_takes_them_from_max_and_min() {
 fn pods_of_daemonsets_and_workloads_get_the_defaults_too_whatever_file_has_them() {
     let defaults = limit_range("{type: Container, defaultRequest: {cpu: '1'}}");
     let daemonset = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}\n\
-        spec: {selector: {}, template: {spec: {containers: [{name: a}], initContainers: [{name: b}]}}}\n";
+        spec: {selector: {matchExpressions: [{key: b, operator: DoesNotExist}]}, template: {spec: {containers: [{name: a}], initContainers: [{name: b}]}}}\n";
     let manifest = parse_files([
         ("a.yaml", deployment("").replace("resources: {requests: {cpu: '1'}}", "image: x").as_str()),
         ("b.yaml", daemonset),
@@ -134,6 +134,8 @@ fn a_limit_range_refuses_what_it_does_not_allow_and_says_how_to_go_on() {
             "f: Pod default/p: spec.containers[0].resources: LimitRange `limits` refuses a container with more than 2 of cpu; request less, or change the LimitRange"
         ]
     );
+    let limit = all("{type: Pod, max: {cpu: '5'}}", "requests: {cpu: '4'}, limits: {cpu: '6'}");
+    assert!(limit[0].contains("a pod with a limit of more than 5 of cpu; lower the limit"), "{limit:?}");
     assert!(
         all("{type: Pod, min: {memory: 1Gi}}", "requests: {memory: 1Mi}")[0]
             .contains("a pod with less than 1Gi of memory")
@@ -159,6 +161,10 @@ fn a_volume_claim_is_measured_by_the_limit_range_of_its_namespace() {
         spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 20Gi}}}\n";
     let problem = &problems(&format!("{limits}{claim}"))[0];
     assert!(problem.contains("a PersistentVolumeClaim with more than 10Gi of storage"), "{problem}");
+    let limited = claim.replace("requests: {storage: 20Gi}", "limits: {storage: 5Gi}");
+    let problem = &problems(&format!("{limits}{limited}"))[0];
+    let told = "with no request of storage; write `resources.requests.storage`";
+    assert!(problem.contains(told), "{problem}");
 }
 
 /// A PriorityClass.
@@ -199,6 +205,17 @@ fn a_priority_class_that_is_not_in_the_files_is_named_and_a_contradicting_priori
         problem.contains("spec.priority: an API server refuses `5`, because PriorityClass `high` has 1000"),
         "{problem}"
     );
+}
+
+#[test]
+fn a_priority_without_a_class_is_refused_unless_a_server_stored_it() {
+    let urgent = with("priority: 500");
+    let told =
+        "spec.priority: an API server refuses `500`, because the pod names no PriorityClass of this value";
+    assert!(problems(&urgent)[0].contains(told), "{:?}", problems(&urgent));
+    assert_eq!(read(&with("priority: 0")).pods[0].priority, 0);
+    assert_eq!(read(&format!("{urgent}{}", class("usual", 500, true))).pods[0].priority, 500);
+    assert_eq!(read(&urgent.replace("name: p}", "name: p, uid: u}")).pods[0].priority, 500);
 }
 
 #[test]

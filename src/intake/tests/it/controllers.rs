@@ -150,11 +150,23 @@ fn priority_classes_and_roles_that_are_refused() {
         "{found:?}"
     );
     let masters = json!({"Master": {"replicas": 2, "template": ending()}});
-    let more = "spec.pytorchReplicaSpecs.Master.replicas: `2` is more than the one master";
+    let more = "spec.pytorchReplicaSpecs.Master.replicas: `2` is not the one master";
     is_refused_for(&job("PyTorchJob", "pytorchReplicaSpecs", masters), more);
     is_refused_for(&job("MPIJob", "mpiReplicaSpecs", json!({"Master": one()})), "MPIJob has no such role");
     is_refused_for(&job("TFJob", "tfReplicaSpecs", json!({"Driver": one()})), "TFJob has no such role");
     read(&[job("TFJob", "tfReplicaSpecs", json!({"PS": one(), "Chief": one(), "worker": one()}))]);
+}
+
+#[test]
+fn a_written_selector_that_is_empty_is_refused() {
+    for kind in ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"] {
+        let mut set = apps(kind, "web", 1);
+        if kind == "DaemonSet" {
+            set["spec"].as_object_mut().expect("a map").remove("replicas");
+        }
+        set["spec"]["selector"] = json!({"matchLabels": {}});
+        is_refused_for(&set, "spec.selector: an API server refuses an empty selector");
+    }
 }
 
 #[test]

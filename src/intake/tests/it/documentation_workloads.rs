@@ -311,10 +311,12 @@ fn priorities_and_gates() {
     assert_eq!(answer(&[pod("nginx", important)]), ["small in a: nginx"]);
     // The node has room for one of two pods; the one with the higher priority gets it.
     let room = node("n", "a", json!({}));
-    let asking = |name: &str, priority: i32| {
-        pod(name, json!({"priority": priority, "containers": requests(&json!({"cpu": "2"}))}))
+    let asking = |name: &str, class: &str| {
+        pod(name, json!({"priorityClassName": class, "containers": requests(&json!({"cpu": "2"}))}))
     };
-    let lines = answer(&[room, asking("low", 0), asking("high", 1000)]);
+    let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "important"},
+        "value": 1000});
+    let lines = answer(&[room, class, asking("low", ""), asking("high", "important")]);
     assert_eq!(lines, ["small in a: low", "node `n`: high"]);
     let gates = |left: Value| answer(&[pod("test-pod", json!({"schedulingGates": left}))]);
     assert_eq!(

@@ -3,6 +3,7 @@
 
 mod admission;
 mod admission_words;
+mod adopted;
 mod all_problems;
 mod autoscalers;
 mod budgets;
@@ -23,6 +24,7 @@ mod mistaken_kinds;
 mod mount_refusals;
 mod never_panics;
 mod nodes;
+mod operator_refusals;
 mod operators;
 mod others;
 mod pod_groups;
@@ -41,6 +43,7 @@ mod spread_refusals;
 mod storage;
 mod stored_kit;
 mod stored_own;
+mod unlisted_fields;
 mod volumes;
 mod withheld_gangs;
 mod workloads;

@@ -12,12 +12,12 @@ fn workloads_become_the_pods_that_their_controllers_would_make() {
 apiVersion: apps/v1
 kind: Deployment
 metadata: {{name: serve}}
-spec: {{replicas: 2, selector: {{}}, {TEMPLATE}}}
+spec: {{replicas: 2, selector: {{matchExpressions: [{{key: b, operator: DoesNotExist}}]}}, {TEMPLATE}}}
 ---
 apiVersion: apps/v1
 kind: StatefulSet
 metadata: {{name: db, namespace: data}}
-spec: {{selector: {{}}, serviceName: db, {TEMPLATE}}}
+spec: {{selector: {{matchExpressions: [{{key: b, operator: DoesNotExist}}]}}, serviceName: db, {TEMPLATE}}}
 ---
 apiVersion: batch/v1
 kind: Job
@@ -95,6 +95,13 @@ fn lists_are_taken_apart_and_json_is_read_too() {
         ]}"#,
     );
     assert_eq!(names(&manifest), ["default/a", "default/b"]);
+}
+
+#[test]
+fn a_list_without_items_is_told_as_such() {
+    let told = |rest: &str| errors(&format!("{{apiVersion: v1, kind: List{rest}}}")).remove(0);
+    assert_eq!(told(""), "train.yaml: document 1: items: missing; add the objects of the list, or remove it");
+    assert!(told(", items: {}").contains("items: it is no list"));
 }
 
 #[test]
@@ -182,7 +189,7 @@ fn all_problems_are_told_at_once_with_object_path_and_next_step() {
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: train}
-spec: {selector: {}, template: {spec: {contianers: [{name: a}]}}}
+spec: {selector: {matchExpressions: [{key: b, operator: DoesNotExist}]}, template: {spec: {contianers: [{name: a}]}}}
 ---
 apiVersion: v1
 kind: Pod
@@ -260,7 +267,7 @@ fn broken_syntax_is_told_with_its_line() {
 #[test]
 fn an_absurd_number_of_pods_is_refused_before_they_are_made() {
     let found = errors(&format!(
-        "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: a}}, spec: {{replicas: 2000000000, selector: {{}}, {TEMPLATE}}}}}"
+        "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: a}}, spec: {{replicas: 2000000000, selector: {{matchExpressions: [{{key: b, operator: DoesNotExist}}]}}, {TEMPLATE}}}}}"
     ));
     assert!(found[0].contains("spec.replicas: this asks for 2000000000 pods"), "{found:?}");
 }

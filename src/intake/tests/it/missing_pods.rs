@@ -24,7 +24,7 @@ items:
 - apiVersion: apps/v1
   kind: ReplicaSet
   metadata: {{name: serve-x, uid: rs1}}
-  spec: {{replicas: 1, selector: {{}}, {TEMPLATE}}}
+  spec: {{replicas: 1, selector: {{matchExpressions: [{{key: b, operator: DoesNotExist}}]}}, {TEMPLATE}}}
 - apiVersion: v1
   kind: Pod
   metadata:
@@ -45,7 +45,7 @@ fn the_pods_that_a_controller_lacks_are_planned_beside_those_that_it_has() {
         "StatefulSet",
         "db",
         None,
-        "spec: {replicas: 3, ordinals: {start: 5}, selector: {}, serviceName: db, TEMPLATE}",
+        "spec: {replicas: 3, ordinals: {start: 5}, selector: {matchExpressions: [{key: b, operator: DoesNotExist}]}, serviceName: db, TEMPLATE}",
     );
     let owner = ["StatefulSet", "db", "u-db"];
     let manifest = read(&format!("{set}{}", child("db-5", owner, "Running")));
@@ -54,12 +54,17 @@ fn the_pods_that_a_controller_lacks_are_planned_beside_those_that_it_has() {
 
 #[test]
 fn a_replica_set_counts_its_living_pods_and_its_deployment_counts_nothing_twice() {
-    let deployment = stored("Deployment", "web", None, "spec: {replicas: 4, selector: {}, TEMPLATE}");
+    let deployment = stored(
+        "Deployment",
+        "web",
+        None,
+        "spec: {replicas: 4, selector: {matchExpressions: [{key: b, operator: DoesNotExist}]}, TEMPLATE}",
+    );
     let set = stored(
         "ReplicaSet",
         "web-5d4",
         Some(["Deployment", "web", "u-web"]),
-        "spec: {replicas: 4, selector: {}, TEMPLATE}",
+        "spec: {replicas: 4, selector: {matchExpressions: [{key: b, operator: DoesNotExist}]}, TEMPLATE}",
     );
     let owner = ["ReplicaSet", "web-5d4", "u-web-5d4"];
     let pods = format!("{}{}", child("web-5d4-a", owner, "Running"), child("web-5d4-b", owner, "Failed"));
@@ -118,12 +123,12 @@ fn a_job_counts_what_its_status_says_of_its_indexes_and_of_pods_that_end() {
 #[test]
 fn a_controller_without_a_uid_has_the_stored_pods_that_name_it() {
     let set = format!(
-        "---\n{{apiVersion: apps/v1, kind: StatefulSet, metadata: {{name: db}}, spec: {{replicas: 3, selector: {{}}, serviceName: db, {TEMPLATE}}}}}\n"
+        "---\n{{apiVersion: apps/v1, kind: StatefulSet, metadata: {{name: db}}, spec: {{replicas: 3, selector: {{matchExpressions: [{{key: b, operator: DoesNotExist}}]}}, serviceName: db, {TEMPLATE}}}}}\n"
     );
     let pod = child("db-0", ["StatefulSet", "db", "u-db"], "Running");
     assert_eq!(names(&read(&format!("{set}{pod}"))), ["default/db-1", "default/db-2", "default/db-0"]);
     let web = format!(
-        "---\n{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web}}, spec: {{replicas: 3, selector: {{}}, {TEMPLATE}}}}}\n"
+        "---\n{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web}}, spec: {{replicas: 3, selector: {{matchExpressions: [{{key: b, operator: DoesNotExist}}]}}, {TEMPLATE}}}}}\n"
     );
     let pod = child("web-5d4-a", ["ReplicaSet", "web-5d4", "u-gone"], "Running");
     assert_eq!(read(&format!("{web}{pod}")).pods.len(), 3);
@@ -160,7 +165,12 @@ fn a_job_set_plans_the_jobs_that_are_not_there_yet() {
 fn controllers_that_make_no_more_pods_lack_none() {
     let deleted =
         |object: String| object.replace(", uid:", ", deletionTimestamp: '2026-01-01T00:00:00Z', uid:");
-    let set = stored("ReplicaSet", "web", None, "spec: {replicas: 3, selector: {}, TEMPLATE}");
+    let set = stored(
+        "ReplicaSet",
+        "web",
+        None,
+        "spec: {replicas: 3, selector: {matchExpressions: [{key: b, operator: DoesNotExist}]}, TEMPLATE}",
+    );
     let job = |status: &str| {
         stored(
             "Job",
@@ -248,7 +258,12 @@ fn the_jobs_of_a_job_set_are_not_called_pods() {
 #[test]
 fn pods_that_have_ended_or_are_being_deleted_are_told_beside_those_that_count() {
     let owner = ["ReplicaSet", "web-5d", "u-web-5d"];
-    let set = stored("ReplicaSet", "web-5d", None, "spec: {replicas: 1, selector: {}, TEMPLATE}");
+    let set = stored(
+        "ReplicaSet",
+        "web-5d",
+        None,
+        "spec: {replicas: 1, selector: {matchExpressions: [{key: b, operator: DoesNotExist}]}, TEMPLATE}",
+    );
     let (failed, done) = (child("web-5d-a", owner, "Failed"), child("web-5d-b", owner, "Succeeded"));
     let manifest = read(&format!("{set}{failed}{done}"));
     let told = "pods in the manifest: 0, without 2 that have ended or are being deleted; pods that it lacks, planned too: 1";
@@ -268,7 +283,12 @@ fn a_controller_that_makes_no_pods_says_only_why_even_if_some_are_in_the_manifes
         let manifest = read(&format!("{job}{}", pod("train-a", "Job", "train")));
         assert_eq!(manifest.notes, [format!("Job default/train: {told}")]);
     }
-    let set = stored("ReplicaSet", "web-5d", None, "spec: {replicas: 0, selector: {}, TEMPLATE}");
+    let set = stored(
+        "ReplicaSet",
+        "web-5d",
+        None,
+        "spec: {replicas: 0, selector: {matchExpressions: [{key: b, operator: DoesNotExist}]}, TEMPLATE}",
+    );
     let manifest = read(&format!("{set}{}", pod("web-5d-a", "ReplicaSet", "web-5d")));
     assert_eq!(manifest.notes, [""; 0], "it asks for none");
 }

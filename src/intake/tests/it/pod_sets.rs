@@ -26,7 +26,7 @@ fn names(manifest: &Manifest) -> Vec<String> {
 }
 
 fn template(gpus: u32) -> Value {
-    json!({"spec": {"containers": [{"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": gpus}}}]}})
+    json!({"spec": {"containers": [{"name": "pytorch", "image": "x", "resources": {"limits": {"nvidia.com/gpu": gpus}}}]}})
 }
 
 fn object(version: &str, kind: &str, name: &str, spec: Value) -> Value {
@@ -93,8 +93,8 @@ fn a_training_job_with_mistakes_is_refused_with_all_of_them() {
     job["spec"]["pytorchReplicaSpecs"]["Worker"]["replica"] = json!(4);
     job["spec"]["pytorchReplicaSpecs"]["Master"]["replicas"] = json!("one");
     let found = errors(&job);
-    assert!(found[0].contains("Master.replicas: `\"one\"` is not a number of pods"), "{found:?}");
-    assert!(found[1].contains("Worker.replica: unknown field; did you mean `replicas`?"), "{found:?}");
+    assert!(found[0].contains("Worker.replica: unknown field; did you mean `replicas`?"), "{found:?}");
+    assert!(found[1].contains("Master.replicas: `\"one\"` is not a number of pods"), "{found:?}");
     let mut job = pytorch(2);
     job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["contianers"] = json!([]);
     let found = errors(&job);

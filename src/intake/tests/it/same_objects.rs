@@ -8,7 +8,7 @@ fn an_object_that_is_there_twice_is_a_problem() {
     let found = errors(&format!("{pod}\n---\n{pod}\n"));
     assert_eq!(found, ["train.yaml: Pod default/a: it is there more than once; remove one or rename it"]);
     let set = format!(
-        "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: a}}, spec: {{replicas: 3, selector: {{}}, {TEMPLATE}}}}}"
+        "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: a}}, spec: {{replicas: 3, selector: {{matchExpressions: [{{key: b, operator: DoesNotExist}}]}}, {TEMPLATE}}}}}"
     );
     let found = errors(&format!("{set}\n---\n{set}\n"));
     assert_eq!(
@@ -19,7 +19,12 @@ fn an_object_that_is_there_twice_is_a_problem() {
 
 #[test]
 fn what_a_server_printed_twice_counts_once() {
-    let set = stored("Deployment", "web", None, "spec: {replicas: 2, selector: {}, TEMPLATE}");
+    let set = stored(
+        "Deployment",
+        "web",
+        None,
+        "spec: {replicas: 2, selector: {matchExpressions: [{key: b, operator: DoesNotExist}]}, TEMPLATE}",
+    );
     let manifest = read(&format!("{set}{set}"));
     assert_eq!(
         (manifest.pods.len(), manifest.notes.as_slice()),
@@ -40,12 +45,17 @@ fn what_a_server_printed_twice_counts_once() {
 
 #[test]
 fn a_written_workload_counts_instead_of_its_stored_copy_and_its_pods_are_there() {
-    let stored_set = stored("Deployment", "web", None, "spec: {replicas: 2, selector: {}, TEMPLATE}");
+    let stored_set = stored(
+        "Deployment",
+        "web",
+        None,
+        "spec: {replicas: 2, selector: {matchExpressions: [{key: b, operator: DoesNotExist}]}, TEMPLATE}",
+    );
     let replica_set = stored(
         "ReplicaSet",
         "web-5f",
         Some(["Deployment", "web", "u-web"]),
-        "spec: {replicas: 2, selector: {}, TEMPLATE}",
+        "spec: {replicas: 2, selector: {matchExpressions: [{key: b, operator: DoesNotExist}]}, TEMPLATE}",
     );
     let pod = |name: &str| {
         stored(
@@ -57,7 +67,7 @@ fn a_written_workload_counts_instead_of_its_stored_copy_and_its_pods_are_there()
     };
     let there = format!("{stored_set}{replica_set}{}{}", pod("web-5f-a"), pod("web-5f-b"));
     let written = format!(
-        "---\n{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web}}, spec: {{replicas: 5, selector: {{}}, {TEMPLATE}}}}}\n"
+        "---\n{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web}}, spec: {{replicas: 5, selector: {{matchExpressions: [{{key: b, operator: DoesNotExist}}]}}, {TEMPLATE}}}}}\n"
     );
     for both in [format!("{there}{written}"), format!("{written}{there}")] {
         let manifest = read(&both);
@@ -86,9 +96,9 @@ fn a_written_workload_counts_instead_of_its_stored_copy_and_its_pods_are_there()
 fn objects_of_the_same_name_and_pods_of_generated_names_do_not_collide() {
     let objects = format!(
         r"
-{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web}}, spec: {{replicas: 2, selector: {{}}, {TEMPLATE}}}}}
+{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web}}, spec: {{replicas: 2, selector: {{matchExpressions: [{{key: b, operator: DoesNotExist}}]}}, {TEMPLATE}}}}}
 ---
-{{apiVersion: apps/v1, kind: StatefulSet, metadata: {{name: web}}, spec: {{replicas: 2, selector: {{}}, serviceName: web, {TEMPLATE}}}}}
+{{apiVersion: apps/v1, kind: StatefulSet, metadata: {{name: web}}, spec: {{replicas: 2, selector: {{matchExpressions: [{{key: b, operator: DoesNotExist}}]}}, serviceName: web, {TEMPLATE}}}}}
 ---
 {{apiVersion: v1, kind: Pod, metadata: {{generateName: run-}}, spec: {{containers: [{{name: a}}]}}}}
 ---

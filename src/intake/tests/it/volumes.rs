@@ -121,7 +121,7 @@ kind: StatefulSet
 metadata: {name: db, namespace: ml}
 spec:
   replicas: 2
-  selector: {}
+  selector: {matchExpressions: [{key: b, operator: DoesNotExist}]}
   volumeClaimTemplates:
   - {metadata: {name: data}, spec: {storageClassName: gp3, resources: {requests: {storage: 1Gi}}}}
   template:

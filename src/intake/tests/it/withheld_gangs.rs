@@ -8,7 +8,12 @@ use crate::json_kit::{ending, gangs, names, needs, object, pod, read, stored};
 
 /// A template of a pod with so many GPUs.
 fn gpus(count: u32) -> Value {
-    json!({"spec": {"containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": count}}}]}})
+    json!({"spec": {"containers": [{"name": "pytorch", "resources": {"limits": {"nvidia.com/gpu": count}}}]}})
+}
+
+/// A template of the master of a PyTorchJob.
+fn master() -> Value {
+    json!({"spec": {"containers": [{"name": "pytorch"}]}})
 }
 
 fn gpu() -> Value {
@@ -79,7 +84,7 @@ fn the_launcher_of_an_mpi_job_comes_after_its_workers() {
 
 #[test]
 fn an_elastic_job_starts_with_its_least_number_if_a_quota_withholds_the_rest() {
-    let roles = json!({"Master": {"template": ending()}, "Worker": {"replicas": 3, "template": gpu()}});
+    let roles = json!({"Master": {"template": master()}, "Worker": {"replicas": 3, "template": gpu()}});
     let spec = json!({"elasticPolicy": {"minReplicas": 1}, "pytorchReplicaSpecs": roles});
     let job = object("kubeflow.org/v1", "PyTorchJob", "train", spec);
     let gang = |there: usize| [("PyTorchJob default/train".to_owned(), 2, there)];
@@ -354,7 +359,7 @@ fn a_service_that_is_there_or_that_no_pod_waits_for_needs_no_room_in_a_quota() {
     let there = stored(object("v1", "Service", "train", json!({"clusterIP": "None"})), None);
     assert_eq!(planned(&[quota(), there, set(Value::Null)]), 1);
     assert_eq!(planned(&[quota(), stored(set(Value::Null), None)]), 1, "it has its Service");
-    let master = json!({"pytorchReplicaSpecs": {"Master": {"template": ending()}}});
+    let master = json!({"pytorchReplicaSpecs": {"Master": {"template": master()}}});
     let after = object("kubeflow.org/v1", "PyTorchJob", "train", master);
     assert_eq!(planned(&[quota(), after]), 1, "its Services come after its pods");
     assert_eq!(planned(&[quota(), groups(2, 2)]), 4, "its Service comes after its leaders");

@@ -162,6 +162,13 @@ fn requirements_that_contradict_each_other_or_a_label_are_one_problem_that_names
         assert!(said.contains("requirements[0]: contradicts the label `team: x` of the nodes"), "{said}");
     }
     only(&labelled("NotIn", json!(["y"])));
+    // Karpenter would give nodes the value that a pod asks for.
+    for (operator, values) in [("NotIn", json!(["q"])), ("Exists", json!([])), ("In", json!(["a", "b"]))] {
+        let made = requiring(&json!([{"key": "example.com/y", "operator": operator, "values": values}]));
+        let said = note(&made, "spec.template.spec.requirements[0]");
+        assert_eq!(said.outcome, Outcome::NotPossible, "{operator}");
+        assert!(only(&made).spec.template.spec.requirements.is_empty(), "{operator}");
+    }
     only(&requiring(&json!([
         {"key": cpu, "operator": "Gt", "values": ["4"]}, {"key": cpu, "operator": "Lt", "values": ["9"]},
     ])));
