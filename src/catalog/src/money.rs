@@ -60,6 +60,12 @@ impl UsdPerHour {
         Usd(u128::from(self.0) * 730)
     }
 
+    /// Returns the amount rounded up to the decimals that people read (`{:#}`): cents, or four decimals below a dollar.
+    pub fn rounded_up(self) -> Self {
+        let step = if self.0 < Self::MICROS_PER_USD { 100 } else { 10_000 };
+        Self(self.0.checked_next_multiple_of(step).unwrap_or(self.0))
+    }
+
     /// Returns `self - other`, or zero.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -219,6 +225,23 @@ mod tests {
         assert_eq!(UsdPerHour::from_micros(55_040_000).to_string(), "55.04");
         assert_eq!(UsdPerHour::from_micros(100_000).to_string(), "0.10");
         assert_eq!(UsdPerHour::ZERO.to_string(), "0.00");
+    }
+
+    #[test]
+    fn an_amount_rounded_up_is_what_people_read_and_never_less() {
+        for (micros, read) in [
+            (0, "$0.00/h"),
+            (1, "$0.0001/h"),
+            (200_000, "$0.2000/h"),
+            (200_001, "$0.2001/h"),
+            (999_901, "$1.00/h"),
+            (4_714_000, "$4.72/h"),
+            (4_720_000, "$4.72/h"),
+        ] {
+            let up = UsdPerHour::from_micros(micros).rounded_up();
+            assert!(up.micros() >= micros);
+            assert_eq!(format!("{up:#}"), read);
+        }
     }
 
     #[test]

@@ -184,8 +184,11 @@ impl PlanContext<'_> {
         let mut is_searched = is_step;
         // What a search for pods to leave out has found. If pods are given up step by step, more may have room.
         let mut found: Option<LastAttempt> = None;
+        // What such a search has found before the lessons of an attempt could take domains away that `minDomains` asks for.
+        let mut is_tried = is_step;
+        let mut tried: Option<LastAttempt> = None;
         let fewer = |one: &Attempt, other: &Attempt| self.left_over(&one.plan) < self.left_over(&other.plan);
-        loop {
+        let last = loop {
             let mut counted = Effort::counted(stop);
             let attempt = self.attempt(supply, &lessons, policy, &mut counted);
             let spent = counted.work();
@@ -194,21 +197,30 @@ impl PlanContext<'_> {
                 return LastAttempt { attempt, with_gangs, work };
             }
             let is_early = attempts < most;
+            let of_search = largest.saturating_mul(WORK_OF_SEARCH).max(LEAST_WORK);
+            if is_early
+                && !is_tried
+                && self.may_lose_domains(&attempt)
+                && let Some(cut) = Cut::new(self, &attempt)
+            {
+                is_tried = true;
+                let inputs = (supply, policy, &lessons);
+                tried = self.cut_to_limits(inputs, cut, &mut Effort::limited(stop, of_search));
+            }
             let learnt = is_early && self.learn(&mut lessons, &attempt);
             if !learnt
                 && !is_searched
                 && let Some(cut) = Cut::new(self, &attempt)
             {
                 is_searched = true;
-                let most = largest.saturating_mul(WORK_OF_SEARCH).max(LEAST_WORK);
                 let inputs = (supply, policy, &lessons);
-                found = self.cut_to_limits(inputs, cut, &mut Effort::limited(stop, most));
+                found = self.cut_to_limits(inputs, cut, &mut Effort::limited(stop, of_search));
                 if let Some(found) = found.take_if(|_| self.demand.pending.len() > GIVEN_UP_TOO) {
                     let attempt = match fullest {
                         Some(before) if !fewer(&found.attempt, &before) => before,
                         _ => found.attempt,
                     };
-                    return LastAttempt { attempt, with_gangs: with_gangs.or(found.with_gangs), work };
+                    break LastAttempt { attempt, with_gangs: with_gangs.or(found.with_gangs), work };
                 }
             }
             let gives_up = !learnt
@@ -221,7 +233,7 @@ impl PlanContext<'_> {
                     Some(before) if !fewer(&attempt, &before) => before,
                     _ => attempt,
                 };
-                return match found {
+                break match found {
                     Some(found) if !self.is_fuller(&attempt, &found.attempt) => {
                         let with_gangs = with_gangs.or(found.with_gangs);
                         LastAttempt { attempt: found.attempt, with_gangs, work }
@@ -240,7 +252,19 @@ impl PlanContext<'_> {
                 with_gangs.get_or_insert(attempt);
             }
             attempts += 1;
+        };
+        match tried {
+            Some(tried) if fewer(&tried.attempt, &last.attempt) => LastAttempt { work: last.work, ..tried },
+            _ => last,
         }
+    }
+
+    /// Returns whether what an attempt teaches may take domains away that `minDomains` asks for. Pods that a limit left without a node
+    /// keep out of their place from then on, although the limit may only have been used up in other domains.
+    fn may_lose_domains(&self, Attempt { left, violations, .. }: &Attempt) -> bool {
+        let asks = |at: &usize| self.relations.spreads[*at].rule.min_domains.is_some_and(|wanted| wanted > 1);
+        !left.pinned.is_empty()
+            && violations.iter().any(|broken| self.spreads_of(&broken.pod).iter().any(asks))
     }
 
     /// Searches for the pods to leave out after an attempt that broke a spread, so that the others keep it within the limits. Returns

@@ -7,41 +7,53 @@ use crate::supply::offerings::Supply;
 /// own count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LeftBy {
-    /// The limit that left the pod out, and the least that a node which fits it uses of the limit.
-    limit: Option<(u32, u64)>,
-    /// What follows the sentence about the limit, or the whole sentence.
+    /// The limits that left the pod out, each with the least that a node which fits it uses of the limit. The pod needs more of all of
+    /// them. The first stands for all where only one counts.
+    limits: Vec<(u32, u64)>,
+    /// What follows the sentences about the limits, or the whole sentence.
     words: String,
 }
 
 impl LeftBy {
     pub fn limit(limit: u32, least: u64) -> Self {
-        Self { limit: Some((limit, least)), words: String::new() }
+        Self::limits(vec![(limit, least)])
+    }
+
+    pub fn limits(limits: Vec<(u32, u64)>) -> Self {
+        Self { limits, words: String::new() }
     }
 
     pub fn other(words: String) -> Self {
-        Self { limit: None, words }
+        Self { limits: Vec::new(), words }
     }
 
     /// Returns the limit that left the pod out, if one did.
     pub fn reached(&self) -> Option<u32> {
-        self.limit.map(|(limit, _)| limit)
+        self.limits.first().map(|(limit, _)| *limit)
     }
 
     /// Returns the least that a node which fits the pod uses of a limit, if that limit left the pod out.
     pub fn least_of(&self, limit: u32) -> Option<u64> {
-        self.limit.filter(|(of, least)| *of == limit && *least > 0).map(|(_, least)| least)
+        self.limits.first().filter(|(of, least)| *of == limit && *least > 0).map(|(_, least)| *least)
     }
 
-    /// Returns the sentence for a gang that would take this amount of the limit at once.
+    /// Returns the sentence for a gang that would take this amount of the first limit at once.
     pub fn sentence_of_gang(&self, limits: &Limits, supply: &Supply<'_>, takes: u64) -> String {
-        let of_limit = self.limit.map(|(limit, _)| limits.sentence_of_gang(limit, supply, takes));
-        format!("{}{}", of_limit.unwrap_or_default(), self.words)
+        let of_limit = self.reached().map(|limit| limits.sentence_of_gang(limit, supply, takes));
+        let more = self.limits.iter().skip(1).map(|(limit, _)| limits.named(*limit, supply));
+        let more =
+            more.map(|limit| format!("; and {limit} leaves too little for it too")).collect::<Vec<_>>();
+        format!("{}{}{}", of_limit.unwrap_or_default(), more.concat(), self.words)
     }
 
-    /// Returns the sentence, with what the limits count now.
+    /// Returns the sentence, with what the limits count now. Of several limits, it names those that still keep the pod out.
     pub fn sentence(&self, limits: &Limits, supply: &Supply<'_>) -> String {
-        let of_limit = self.limit.map(|(limit, least)| limits.sentence(limit, supply, least));
-        format!("{}{}", of_limit.unwrap_or_default(), self.words)
+        let mut told = limits.beyond(&self.limits);
+        if told.is_empty() {
+            told.extend(self.limits.first());
+        }
+        let of_limits = told.into_iter().map(|(limit, least)| limits.sentence(limit, supply, least));
+        format!("{}{}", of_limits.collect::<Vec<_>>().join("; and "), self.words)
     }
 
     /// Appends words to the sentence.

@@ -149,6 +149,14 @@ impl Limits {
         set.find(|(limit, amount)| *amount > self.all[*limit as usize].left).map(|(limit, _)| *limit)
     }
 
+    /// Returns the limits that one more node with these uses would break, apart from the stock of an offering, with what it uses of
+    /// each.
+    pub fn beyond(&self, uses: &[(u32, u64)]) -> Vec<(u32, u64)> {
+        let is_beyond =
+            |(limit, amount): &(u32, u64)| !self.is_stock(*limit) && *amount > self.all[*limit as usize].left;
+        uses.iter().copied().filter(is_beyond).collect()
+    }
+
     /// Returns a limit in words: `` limit nodes = 2 of pool `gpu` ``.
     pub fn named(&self, limit: u32, supply: &Supply<'_>) -> String {
         self.all[limit as usize].in_words(supply).0
@@ -204,7 +212,7 @@ impl Limits {
         let used = limit.used();
         let (named, raise) = limit.in_words(supply);
         if least > limit.ceiling {
-            let least = limit.kind.in_words(least);
+            let least = limit.kind.needed_in_words(least);
             return format!(
                 "{named} is below the {least} that the smallest node which fits it uses; {raise}"
             );
@@ -214,7 +222,7 @@ impl Limits {
         }
         let free = limit.or_free_nodes();
         // What changes with each plan is in parentheses, where it is no news to a pod that waits.
-        let (is, more) = match limit.kind.in_words(least) {
+        let (is, more) = match limit.kind.needed_in_words(least) {
             _ if used >= limit.ceiling => ("is reached", String::new()),
             _ if least == 0 => ("leaves too little", String::new()),
             more => ("leaves too little", format!("; one more node uses at least {more}")),
@@ -306,6 +314,15 @@ impl LimitKind {
     pub fn in_words(&self, amount: u64) -> String {
         match self {
             Self::UsdPerHour => format!("{:#}", UsdPerHour::from_micros(amount)),
+            _ => self.quantity(amount),
+        }
+    }
+
+    /// Formats an amount that a limit must allow, for people. Money is rounded up, so that the limit is high enough if it is set to
+    /// what they read.
+    pub fn needed_in_words(&self, amount: u64) -> String {
+        match self {
+            Self::UsdPerHour => self.in_words(UsdPerHour::from_micros(amount).rounded_up().micros()),
             _ => self.quantity(amount),
         }
     }

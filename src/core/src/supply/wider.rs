@@ -133,7 +133,7 @@ impl<'s> Wider<'s, '_> {
         })?;
         let Beyond { kind: limit, ceiling, is_of_all, is_default } = self.beyond(*at, offer)?;
         let kind = self.supply.instance_type(*at, offer.offering);
-        let uses = limit.in_words(limit.of(&kind.allocatable, offer.availability.price()));
+        let uses = limit.needed_in_words(limit.of(&kind.allocatable, offer.availability.price()));
         let pool = &self.supply.pools[*at].pool.name;
         let (of, raise) = owner_in_words((!is_of_all).then_some(pool), is_default);
         let (name, most) = (limit.name(), limit.quantity(ceiling));

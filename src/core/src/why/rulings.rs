@@ -181,11 +181,13 @@ impl Judge<'_, '_> {
         PodRulings { offerings, nearest }
     }
 
-    /// Returns the limit that one more node of an offering would break, in words.
+    /// Returns the limits that one more node of an offering would break, in words.
     fn beyond(&self, at: usize, offer: &PoolOffering) -> Option<String> {
         let supply = self.wider.supply;
         let uses = self.limits.uses(supply, at, offer.offering, offer.availability.price());
-        Some(self.limits.named(self.limits.first_beyond(&uses)?, supply))
+        let beyond = self.limits.beyond(&uses);
+        let named = beyond.iter().map(|(limit, _)| self.limits.named(*limit, supply));
+        named.reduce(|all, one| format!("{all} and {one}"))
     }
 
     /// Returns the pod's rules on labels of other programs, each with the rule of ours that is advised at the pool instead.

@@ -2,7 +2,7 @@
 
 use poolwright_catalog::{RankedOffering, ResourceName};
 use poolwright_core::plan::{CostRule, PlanOptions, UnplacedReason, plan};
-use poolwright_core::{Claim, Pool, PoolLimits};
+use poolwright_core::{Claim, Pool, PoolLimits, Snapshot};
 
 use crate::kit::*;
 
@@ -162,6 +162,95 @@ fn cores(count: u64) -> PoolLimits {
         resources: [(ResourceName::new(ResourceName::CPU), count * 1000)].into(),
         ..PoolLimits::default()
     }
+}
+
+/// Returns the messages of the pods that have no node.
+fn left_out(plan: &poolwright_core::plan::Plan) -> Vec<&str> {
+    plan.unplaced.iter().map(|left| left.message.as_str()).collect()
+}
+
+/// Returns a catalogue of one instance type of four cores, and a number of pods of three cores.
+fn of_four_cores(price: &'static [(&'static str, &'static str)], pools: Vec<Pool>, pods: usize) -> Snapshot {
+    let kinds = catalogue(vec![Kind("four", capacity(4, 8, 0), None, price)]);
+    with(cluster(kinds, pools), ["p0", "p1"].iter().take(pods).map(|name| pod(name, requests(3, 1, 0))))
+}
+
+#[test]
+fn the_limit_that_serves_the_pod_alone_is_named_before_one_that_needs_another_raised_too() {
+    let pools = vec![Pool { limits: cores(2), ..pool("a") }, pool("b")];
+    let snapshot = of_four_cores(&[("a", "0.20")], pools, 2);
+    let nodes = |most: u64| PoolLimits { nodes: Some(most), ..PoolLimits::default() };
+    let short = planned_within(&snapshot, nodes(1));
+    assert_eq!(
+        left_out(&short),
+        ["limit nodes = 1 over all pools is reached (in use or on order: 1); raise it"]
+    );
+    assert_eq!(planned_within(&snapshot, nodes(2)).unplaced, []);
+}
+
+#[test]
+fn all_limits_are_named_that_must_be_raised_for_the_pod() {
+    let of_pool = |limits: PoolLimits, pods: usize| {
+        of_four_cores(&[("a", "0.20")], vec![Pool { limits, ..pool("a") }], pods)
+    };
+    let both = |most: u64, nodes: u64| PoolLimits { nodes: Some(nodes), ..cores(most) };
+    let below = "limit cpu = 2 of pool `a` is below the 4 that the smallest node which fits it uses; raise spec.limits; and limit \
+                 nodes = 0";
+    assert_eq!(
+        left_out(&planned(&of_pool(both(2, 0), 1))),
+        [format!(
+            "{below} of pool `a` is below the 1 that the smallest node which fits it uses; raise spec.limits"
+        )]
+    );
+    assert_eq!(
+        left_out(&planned(&of_pool(both(4, 1), 2))),
+        [
+            "limit cpu = 4 of pool `a` is reached (in use or on order: 4); raise spec.limits; and limit nodes = 1 of pool `a` is reached \
+          (in use or on order: 1); raise spec.limits"
+        ]
+    );
+    let nodes = PoolLimits { nodes: Some(0), ..PoolLimits::default() };
+    assert_eq!(
+        left_out(&planned_within(&of_pool(cores(2), 1), nodes)),
+        [format!(
+            "{below} over all pools is below the 1 that the smallest node which fits it uses; raise it"
+        )]
+    );
+}
+
+#[test]
+fn a_limit_is_told_with_what_a_node_uses_that_other_limits_allow() {
+    let within = |cpu: u64| {
+        let kinds = catalogue(vec![
+            Kind("dear", capacity(4, 8, 0), None, &[("a", "1.00")]),
+            Kind("large", capacity(8, 8, 0), None, &[("a", "0.50")]),
+        ]);
+        let limits = PoolLimits { usd_per_hour: Some(usd("0.80")), ..cores(cpu) };
+        planned(&with(cluster(kinds, [Pool { limits, ..pool("a") }]), [pod("p", requests(3, 1, 0))]))
+    };
+    assert_eq!(
+        left_out(&within(2)),
+        [
+            "limit cpu = 2 of pool `a` is below the 8 that the smallest node which fits it uses; raise spec.limits; smaller nodes are \
+          beyond other limits and do not count"
+        ]
+    );
+    assert_eq!(within(8).unplaced, []);
+}
+
+#[test]
+fn a_limit_on_money_as_high_as_the_message_says_serves_the_pod() {
+    let within = |most: &str| {
+        let limits = PoolLimits { usd_per_hour: Some(usd(most)), ..PoolLimits::default() };
+        planned(&of_four_cores(&[("a", "4.714")], vec![Pool { limits, ..pool("a") }], 1))
+    };
+    assert_eq!(
+        left_out(&within("4")),
+        [
+            "limit usdPerHour = 4.00 of pool `a` is below the $4.72/h that the smallest node which fits it uses; raise spec.limits"
+        ]
+    );
+    assert_eq!(within("4.72").unplaced, []);
 }
 
 /// Returns a pool of these instance types.

@@ -123,6 +123,18 @@ fn a_limit_as_high_as_the_message_says_lets_the_gang_start() {
 }
 
 #[test]
+fn a_gang_that_two_limits_leave_out_is_told_of_both() {
+    let kinds = vec![Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.006")])];
+    let limits = PoolLimits { nodes: Some(3), usd_per_hour: Some(usd("3.10")), ..PoolLimits::default() };
+    let snapshot = cluster(catalogue(kinds), [Pool { limits, ..pool("gpu") }]);
+    let plan = planned(&with(with(snapshot, [group("train", Some(4))]), members("train", 4)));
+    let (_, said) = why(&plan, "train-0");
+    for limit in ["limit nodes = 3 of pool `gpu`", "limit usdPerHour = 3.10 of pool `gpu`"] {
+        assert!(said.contains(limit), "{said}");
+    }
+}
+
+#[test]
 fn a_limit_that_leaves_a_gang_out_is_a_finding_of_its_pool_as_for_single_pods() {
     let reached = |most: u64, others: Vec<Pod>| {
         let pods = members("train", 4).into_iter().chain(others);

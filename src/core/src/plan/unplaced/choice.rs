@@ -38,7 +38,7 @@ impl UnplacedInputs<'_, '_> {
     }
 
     /// Returns whether an offering of a pool can be bought and holds the pods.
-    fn holds(&self, at: usize, offer: &PoolOffering, class: &PodClass<'_>) -> bool {
+    pub(crate) fn holds(&self, at: usize, offer: &PoolOffering, class: &PodClass<'_>) -> bool {
         offer.availability.is_sold()
             && self.admissions.admits(at, class.signature, offer.offering)
             && class.requests.fits(&self.supply.capacities[offer.capacity])

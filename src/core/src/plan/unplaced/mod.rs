@@ -1,5 +1,6 @@
 //! Unplaced (unschedulable) pods: finds the rule that blocks them at the closest pool, and the remedy.
 
+pub(crate) mod beyond;
 pub(crate) mod choice;
 pub(crate) mod cordoned;
 pub(crate) mod few_nodes;
@@ -43,8 +44,7 @@ impl UnplacedInputs<'_, '_> {
             if let Some(message) = self.choice_beyond_limits(class) {
                 return (UnplacedReason::LimitReached, LeftBy::other(message));
             }
-            let limit = self.beyond_stock(class).filter(|_| self.limits.is_stock(limit)).unwrap_or(limit);
-            return (UnplacedReason::LimitReached, LeftBy::limit(limit, self.least_use(class, limit)));
+            return (UnplacedReason::LimitReached, self.left_by_limits(class, limit));
         }
         let (reason, words) = explain(self, class);
         (reason, LeftBy::other(words))
@@ -53,15 +53,6 @@ impl UnplacedInputs<'_, '_> {
     fn may_share(&self, pod: &Pod, set: &DaemonSet) -> Result<(), Rejection> {
         let namespaces = &self.snapshot.namespaces;
         rules::may_share(Identity::of_pod(pod, namespaces), Identity::of_daemonset(set, namespaces))
-    }
-
-    /// Returns the limit on the cheapest offering that fits the pods and can be had, if one keeps it away. Pods that find a cheaper
-    /// offering sold out would take this one.
-    fn beyond_stock(&self, class: &PodClass<'_>) -> Option<u32> {
-        let offerings = self.uses_of_fitting(class);
-        let offerings =
-            offerings.map(|(price, uses)| (price.is_none(), price, self.limits.first_beyond(&uses)));
-        offerings.min()?.2
     }
 
     /// Returns the least that a node which fits the pods and can be had uses of a limit.
@@ -77,14 +68,11 @@ impl UnplacedInputs<'_, '_> {
         &self,
         class: &PodClass<'_>,
     ) -> impl Iterator<Item = (Option<UsdPerHour>, Vec<(u32, u64)>)> {
-        let UnplacedInputs { supply, admissions, limits, .. } = *self;
+        let UnplacedInputs { supply, limits, .. } = *self;
         let uses = move |(at, offer): (usize, &PoolOffering)| {
-            let fits = offer.availability.is_sold()
-                && admissions.admits(at, class.signature, offer.offering)
-                && class.requests.fits(&supply.capacities[offer.capacity])
-                && self.grants(at, offer, class);
             let price = offer.availability.price();
-            let uses = fits.then(|| limits.uses(supply, at, offer.offering, price))?;
+            let uses =
+                self.holds(at, offer, class).then(|| limits.uses(supply, at, offer.offering, price))?;
             limits.has_stock(&uses).then_some((price, uses))
         };
         let pools = supply.pools.iter().enumerate();

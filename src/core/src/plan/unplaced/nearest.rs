@@ -9,6 +9,7 @@ use poolwright_terms::labels::DECIDED_BY_OFFERING;
 
 use crate::model::{Pool, Requirement, Toleration};
 use crate::plan::pack::classes::PodClass;
+use crate::plan::unplaced::beyond::nearest_beyond;
 use crate::plan::unplaced::inputs::UnplacedInputs;
 use crate::plan::unplaced::labels::{Want, enforced_miss, labels_miss, unmet, wants};
 use crate::plan::unplaced::pools::{may_be_in, problem_of};
@@ -59,13 +60,13 @@ struct Misses {
     room: bool,
     /// The number of resources that no offering has. A pool that lacks one is made for other pods, so each counts twice.
     foreign: usize,
-    /// The limit that no node which holds the pods is within, and the least that one uses of it; zero if no node holds them.
-    limit: Option<(u32, u64)>,
+    /// The limits that no node which holds the pods is within, and what one uses of each; zero if no node holds them.
+    limits: Vec<(u32, u64)>,
 }
 
 impl Misses {
     fn count(&self) -> usize {
-        let single = [self.taint, self.room, self.limit.is_some()];
+        let single = [self.taint, self.room, !self.limits.is_empty()];
         single.into_iter().map(usize::from).sum::<usize>() + self.labels + 2 * self.foreign
     }
 
@@ -98,7 +99,8 @@ impl Misses {
         if (self.room && !with_room) || all.is_empty() {
             all.push(room_miss(inputs, class, at));
         }
-        all.extend(self.limit.map(|(limit, least)| inputs.limits.sentence(limit, inputs.supply, least)));
+        let sentence = |(limit, least): &(u32, u64)| inputs.limits.sentence(*limit, inputs.supply, *least);
+        all.extend(self.limits.iter().map(sentence));
         all.join("; besides, ")
     }
 }
@@ -142,14 +144,17 @@ fn misses(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: usize) -> M
         // Offerings that the labels exclude do not help.
         room: !pool.offers.iter().filter(|offer| !is_admitted || admits(offer)).any(|offer| has_room(&offer)),
         foreign: class.requests.iter().filter(|(name, wanted)| *wanted > 0 && lacks(name)).count(),
-        limit: beyond_limits(inputs, class, at),
+        limits: beyond_limits(inputs, class, at).unwrap_or_default(),
     }
 }
 
-/// Returns the limit that would keep the pods off a pool even without what does now, if each of its offerings that come closest to
-/// holding them is beyond one. Of several limits, it is that on the cheapest. Returns also the least that a node with room for them uses
-/// of it; zero if there is none.
-fn beyond_limits(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: usize) -> Option<(u32, u64)> {
+/// Returns the limits that would keep the pods off a pool even without what does now, if each of its offerings that come closest to
+/// holding them is beyond one. Returns also what a node with room for them uses of each; zero if there is none.
+fn beyond_limits(
+    inputs: &UnplacedInputs<'_, '_>,
+    class: &PodClass<'_>,
+    at: usize,
+) -> Option<Vec<(u32, u64)>> {
     let UnplacedInputs { supply, limits, .. } = *inputs;
     let sold: Vec<&PoolOffering> =
         supply.pools[at].offers.iter().filter(|offer| offer.availability.is_sold()).collect();
@@ -159,16 +164,12 @@ fn beyond_limits(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: usiz
     let holding: Vec<&PoolOffering> = fitting.iter().copied().filter(admits).collect();
     let has_room = !fitting.is_empty();
     let closest = [holding, fitting, sold].into_iter().find(|offers| !offers.is_empty())?;
-    let mut all = Vec::new();
-    for offer in closest {
+    let beyond = |offer: &PoolOffering| {
         let price = offer.availability.price();
-        let uses = limits.uses(supply, at, offer.offering, price);
-        all.push((price.is_none(), price, limits.first_beyond(&uses)?, uses));
-    }
-    let (_, _, limit, _) = all.iter().min()?;
-    let uses = all.iter().flat_map(|(.., uses)| uses);
-    let least = uses.filter(|(of, _)| of == limit).map(|(_, amount)| *amount).min()?;
-    Some((*limit, if has_room { least } else { 0 }))
+        (price, limits.beyond(&limits.uses(supply, at, offer.offering, price)))
+    };
+    let nearest = nearest_beyond(&closest.into_iter().map(beyond).collect::<Vec<_>>(), None)?;
+    Some(nearest.into_iter().map(|(limit, uses)| (limit, if has_room { uses } else { 0 })).collect())
 }
 
 /// Returns the pool that cannot be used now and that the fewest things besides keep the pods off, with their number and its

@@ -119,6 +119,41 @@ fn as_many_spread_pods_are_placed_within_a_limit_as_any_counts_per_zone_allow() 
 }
 
 #[test]
+fn the_limits_of_two_pools_are_used_whole_by_spread_pods_with_min_domains() {
+    let prices: Prices = &[("a", "1.00"), ("b", "1.00")];
+    for (limits, pods, each) in [([1, 1], 3, 1), ([3, 1], 8, 2), ([2, 0], 3, 1)] {
+        let sold = catalogue(vec![Kind("g6.xlarge", capacity(4, 16, 1), Some("l4"), prices)]);
+        let of = |name: &str, most| Pool { limits: nodes(most), ..pool(name) };
+        let pools = [of("first", limits[0]), of("second", limits[1])];
+        let snapshot = with(cluster(sold, pools), spread_pods("w", pods, (2, 1), Some(2)));
+        let plan = planned(&snapshot);
+        assert_eq!(counts_of(&snapshot, &plan, "w"), [each, each], "limits {limits:?}: {:?}", plan.unplaced);
+        for (name, most) in ["first", "second"].into_iter().zip(limits) {
+            let of_pool = plan.claims.iter().filter(|claim| claim.pool.0 == name).count();
+            assert_eq!(of_pool as u64, most, "pool {name} of limits {limits:?}");
+        }
+        assert_eq!(plan.unplaced.len(), pods - 2 * each);
+        for left in &plan.unplaced {
+            assert_eq!(left.reason, UnplacedReason::LimitReached, "{}", left.message);
+        }
+    }
+}
+
+#[test]
+fn the_rest_of_two_limits_is_used_whole_by_spread_pods_with_min_domains_beside_a_planned_one() {
+    let prices: Prices = &[("a", "1.00"), ("b", "1.00")];
+    let sold = catalogue(vec![Kind("g6.xlarge", capacity(4, 16, 1), Some("l4"), prices)]);
+    let of = |name: &str, most| Pool { limits: nodes(most), ..pool(name) };
+    let mut waiting = spread_pods("w", 8, (2, 1), Some(2));
+    let others = waiting.split_off(1);
+    let before = with(cluster(sold, [of("first", 3), of("second", 1)]), waiting);
+    let snapshot = with(carried_out(&before, &planned(&before), 1), others);
+    let plan = planned(&snapshot);
+    assert_eq!(counts_of(&snapshot, &plan, "w"), [2, 2], "{:?}", plan.unplaced);
+    assert_eq!((plan.claims.len(), plan.unplaced.len()), (3, 4));
+}
+
+#[test]
 fn a_full_node_in_a_zone_keeps_spread_pods_even_with_it_under_a_limit() {
     let prices: Prices = &[("a", "0.10"), ("b", "0.10"), ("c", "0.10")];
     for most in 1..=4 {

@@ -1,0 +1,45 @@
+//! The limits that must be raised for pods that limits leave out.
+
+use poolwright_catalog::UsdPerHour;
+
+use crate::plan::left_by::LeftBy;
+use crate::plan::pack::classes::PodClass;
+use crate::plan::unplaced::inputs::UnplacedInputs;
+
+/// The price of an offering, and the limits that one more node of it would break, with what it uses of each.
+pub(crate) type Beyond = (Option<UsdPerHour>, Vec<(u32, u64)>);
+
+/// Returns the limits that keep the nearest of these offerings away. That is the one that breaks the fewest limits, so that raising a
+/// single one comes first. Of several, it is one that breaks the preferred limit, then the cheapest. Of those that break the same
+/// limits, the amounts are those of the smallest. Returns `None` if one breaks no limit, or if there is none.
+pub(crate) fn nearest_beyond(all: &[Beyond], preferred: Option<u32>) -> Option<Vec<(u32, u64)>> {
+    let breaks = |beyond: &[(u32, u64)]| beyond.iter().any(|(of, _)| Some(*of) == preferred);
+    let (_, nearest) = all
+        .iter()
+        .min_by_key(|(price, beyond)| (beyond.len(), !breaks(beyond), price.is_none(), *price))
+        .filter(|(_, beyond)| !beyond.is_empty())?;
+    let is_same =
+        |beyond: &&Vec<(u32, u64)>| beyond.iter().map(|(of, _)| of).eq(nearest.iter().map(|(of, _)| of));
+    let mut smallest = all.iter().map(|(_, beyond)| beyond).filter(is_same).min()?.clone();
+    smallest.sort_by_key(|(of, _)| Some(*of) != preferred);
+    Some(smallest)
+}
+
+impl UnplacedInputs<'_, '_> {
+    /// Returns the limits that leave the pods of a class out. The solver names the limit that it reached first; another one may
+    /// serve them alone.
+    pub(crate) fn left_by_limits(&self, class: &PodClass<'_>, named: u32) -> LeftBy {
+        let fitting = self.uses_of_fitting(class);
+        let all: Vec<Beyond> = fitting.map(|(price, uses)| (price, self.limits.beyond(&uses))).collect();
+        let Some(nearest) = nearest_beyond(&all, Some(named)) else {
+            return LeftBy::limit(named, self.least_use(class, named));
+        };
+        let is_smallest = nearest.first().is_none_or(|(of, amount)| *amount <= self.least_use(class, *of));
+        let left_by = LeftBy::limits(nearest);
+        if is_smallest {
+            left_by
+        } else {
+            left_by.with("; smaller nodes are beyond other limits and do not count")
+        }
+    }
+}
