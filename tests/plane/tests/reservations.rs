@@ -57,7 +57,12 @@ async fn a_small_pod_does_not_take_the_node_of_a_large_pod() {
         {"key": "poolwright.dev/capacity-type", "operator": "In", "values": ["on-demand"]},
     ]);
     let class = node_class(&name, json!({"registrationDelay": "2s"}));
-    let pool = node_pool(&name, json!({"template": {"spec": {"requirements": requirements}}}));
+    // A node that retires because of the pods of other tests has the same taint.
+    let disruption = json!({"retire": "Never"});
+    let pool = node_pool(
+        &name,
+        json!({"template": {"spec": {"requirements": requirements}}, "disruption": disruption}),
+    );
     cluster.apply("", &[class, pool]).await.unwrap();
     // The large pod needs the four GPUs of a large node. The small pod fits anywhere, and its priority makes the scheduler try it
     // first.
