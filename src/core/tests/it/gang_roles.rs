@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use poolwright_catalog::ResourceList;
-use poolwright_core::plan::{Plan, UnplacedReason};
+use poolwright_core::plan::UnplacedReason;
 use poolwright_core::*;
 
 use crate::kit::*;
+use crate::pod_groups::{nodes, why};
 
 /// A gang that starts with this many pods, of which so many must be masters.
 fn gang(min_count: u32, masters: u32) -> PodGroup {
@@ -32,18 +33,6 @@ fn workers(count: usize) -> Vec<Pod> {
 fn master(name: &str, requests: ResourceList) -> Pod {
     let labels = BTreeMap::from([("role".to_owned(), "master".to_owned())]);
     Pod { group: Some("train".into()), labels, created: at(5), ..pod(name, requests) }
-}
-
-/// Returns a cluster that may have at most this many nodes, each of which holds one pod with a GPU.
-fn nodes(most: u64) -> Snapshot {
-    let limits = PoolLimits { nodes: Some(most), ..PoolLimits::default() };
-    let kinds = vec![Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.006"), ("b", "1.006")])];
-    cluster(catalogue(kinds), [Pool { limits, ..pool("gpu") }])
-}
-
-fn why(plan: &Plan, name: &str) -> (UnplacedReason, String) {
-    let left = plan.unplaced.iter().find(|left| left.pod.name() == name).unwrap();
-    (left.reason, left.message.clone())
 }
 
 #[test]

@@ -35,13 +35,14 @@ fn members(group: &str, count: usize) -> Vec<Pod> {
 }
 
 /// Returns a cluster that may have at most this many nodes, each of which holds one member.
-fn nodes(most: u64) -> Snapshot {
+pub fn nodes(most: u64) -> Snapshot {
     let limits = PoolLimits { nodes: Some(most), ..PoolLimits::default() };
     let kinds = vec![Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.006"), ("b", "1.006")])];
     cluster(catalogue(kinds), [Pool { limits, ..pool("gpu") }])
 }
 
-fn why(plan: &Plan, name: &str) -> (UnplacedReason, String) {
+/// Returns why a pod is left out.
+pub fn why(plan: &Plan, name: &str) -> (UnplacedReason, String) {
     let left = plan.unplaced.iter().find(|left| left.pod.name() == name).unwrap();
     (left.reason, left.message.clone())
 }
