@@ -16,8 +16,8 @@ use poolwright_core::{
 };
 use poolwright_report::Times;
 use poolwright_report::plan::{
-    Against, CatalogueSummary, Document, DocumentContext, PodNames, RuleCost, Under, Verdict, WhyCheaper,
-    document,
+    Against, CatalogueSummary, Document, DocumentContext, PodNames, RuleCost, Serves, Under, Verdict,
+    WhyCheaper, document,
 };
 use poolwright_solver::{NeverStop, Options};
 use poolwright_terms::{CapacityType, NodeClassRef};
@@ -341,6 +341,10 @@ fn a_bound_is_said_to_hold_for_offerings_with_known_prices_if_others_might_cost_
     assert!(!plan.under().contains(&Under::KnownPrices));
     plan.unpriced_types = 3;
     assert!(plan.under().contains(&Under::KnownPrices));
+    let mut plan = plain_plan();
+    assert!(!plan.under().contains(&Under::KnownPrices));
+    plan.nodes[0].usd_per_hour = None;
+    assert!(plan.under().contains(&Under::KnownPrices), "a node of the plan has no known price");
 }
 
 /// Returns a plan that costs something, without rules.
@@ -386,25 +390,34 @@ fn a_cheaper_way_names_the_rules_that_it_breaks_and_that_cost_something_the_dear
 
 #[test]
 fn a_plan_in_steps_that_costs_more_names_the_rules_that_set_their_order_and_cost_something() {
-    use CostRule::{MinValues, Preferences, Weights};
+    use CostRule::{MinValues, Preferences, Priorities, Weights};
     let mut plan = plain_plan();
     plan.in_steps = true;
     let mut by = |other: &Baseline, rules: Vec<RuleCost>| {
         plan.rules = rules;
         match plan.against(other) {
-            Against::Cheaper(_, WhyCheaper::Steps { serves_more, by }) => (serves_more, by),
+            Against::Cheaper(_, WhyCheaper::Steps { serves, by }) => (serves, by),
             against => panic!("it is cheaper because of steps: {against:?}"),
         }
     };
     let (nothing, some, more) = (Some(UsdPerHour::ZERO), Some(usd(10)), Some(usd(20)));
     let later = Baseline { serves_later: true, ..Baseline::default() };
     let both = vec![rule_cost(Weights, some), rule_cost(Preferences, more), rule_cost(MinValues, more)];
-    assert_eq!(by(&later, both), (true, vec![(Preferences, more), (Weights, some)]));
-    assert_eq!(by(&Baseline::default(), vec![rule_cost(Weights, some)]), (false, vec![(Weights, some)]));
-    assert_eq!(by(&later, vec![rule_cost(Weights, nothing)]), (true, vec![]));
+    assert_eq!(by(&later, both), (Serves::More, vec![(Preferences, more), (Weights, some)]));
+    let weights = vec![rule_cost(Weights, some)];
+    assert_eq!(by(&Baseline::default(), weights), (Serves::AsMany, vec![(Weights, some)]));
+    assert_eq!(by(&later, vec![rule_cost(Weights, nothing)]), (Serves::More, vec![]));
     let at_least = RuleCost { at_least: true, ..rule_cost(Weights, nothing) };
-    assert_eq!(by(&later, vec![at_least]), (true, vec![(Weights, nothing)]), "it may cost something");
-    assert_eq!(by(&later, vec![rule_cost(Weights, None)]), (true, vec![(Weights, None)]));
+    assert_eq!(by(&later, vec![at_least]), (Serves::More, vec![(Weights, nothing)]), "it may cost something");
+    assert_eq!(by(&later, vec![rule_cost(Weights, None)]), (Serves::More, vec![(Weights, None)]));
+    let deferring = Baseline { defers_priorities: true, ..later };
+    let both = || vec![rule_cost(Weights, some), rule_cost(Priorities, more)];
+    assert_eq!(by(&later, both()), (Serves::More, vec![(Weights, some)]), "priorities are not why");
+    assert_eq!(
+        by(&deferring, both()),
+        (Serves::MoreImportant, vec![(Priorities, more), (Weights, some)]),
+        "it serves as many pods, but others"
+    );
 }
 
 #[test]

@@ -280,6 +280,11 @@ fn of_limits(seen: &Seen) -> Vec<(String, Verdict)> {
         if let Some(limit) = limit.filter(|limit| cost > *limit) {
             let (its, fix) = match pool.limits.usd_per_hour {
                 Some(_) => ("its limit", fix),
+                None if !pool.allow_unknown_price.is_empty() => (
+                    "the default limit",
+                    "give the --default-usd-per-hour of your controller here too, raise both, or remove NodeClaims; a limit of \
+                     the pool's own would end its allowUnknownPrices",
+                ),
                 None => (
                     "the default limit",
                     "set limits.usdPerHour of the pool, or remove NodeClaims; if your controller has another \
@@ -438,5 +443,10 @@ mod tests {
         ] {
             assert!(matches!(with(limits, default), Verdict::Fine(_)), "{limits} {default:?}");
         }
+        let allowing = Pool { allow_unknown_price: ["p6-b200.48xlarge".into()].into(), ..pool(&none) };
+        let default_usd_per_hour = Some("2".parse().unwrap());
+        let seen = Seen { pools: vec![allowing], default_usd_per_hour, ..seen() };
+        let Verdict::Wrong { fix, .. } = verdicts(&seen).pop().unwrap().1 else { panic!("they cost 2.012") };
+        assert!(fix.contains("would end its allowUnknownPrices"), "{fix}");
     }
 }

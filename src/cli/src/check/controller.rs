@@ -212,13 +212,19 @@ fn money_limits(pools: &[NodePool]) -> Option<(String, Verdict)> {
     let open: Vec<String> =
         pools.iter().filter(is_open).map(|pool| format!("`{}`", pool.name_any())).collect();
     let first = open.first()?;
+    let allows = |pool: &NodePool| !pool.spec.allow_unknown_prices.is_empty();
+    let except = if pools.iter().filter(is_open).any(allows) {
+        ", but not into a pool with allowUnknownPrices, which it would end"
+    } else {
+        ""
+    };
     let (pools, have) = match open.len() {
         1 => (format!("NodePool {first}"), "has"),
         more => (format!("{first} and {} more NodePools", more - 1), "have"),
     };
     let message = format!(
         "{pools} {have} no limits.usdPerHour, so --default-usd-per-hour of the controller limits what each may cost ($500/h unless you set \
-         it); write the limit that you want"
+         it); write the limit that you want{except}"
     );
     Some(("money limits".to_owned(), Verdict::undetermined(message)))
 }
@@ -427,5 +433,16 @@ mod tests {
         let now = NOW.parse().expect("a time");
         let all = verdicts(&Seen { leases, pools, classes: &NodeClasses::new(), now });
         assert!(all.iter().all(|(_, verdict)| matches!(verdict, Verdict::Undetermined(_))), "{all:?}");
+    }
+
+    #[test]
+    fn a_money_limit_is_not_advised_for_a_pool_whose_unknown_prices_it_would_end() {
+        let mut open = pool("gpu", json!([]));
+        let told = |pool: &NodePool| format!("{:?}", money_limits(std::slice::from_ref(pool)));
+        assert!(!told(&open).contains("allowUnknownPrices"), "{}", told(&open));
+        open.spec.allow_unknown_prices = vec!["p6-b200.48xlarge".to_owned()];
+        let but =
+            "write the limit that you want, but not into a pool with allowUnknownPrices, which it would end";
+        assert!(told(&open).contains(but), "{}", told(&open));
     }
 }

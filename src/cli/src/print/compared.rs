@@ -2,7 +2,7 @@
 
 use poolwright_catalog::UsdPerHour;
 use poolwright_core::plan::{Baseline, CostRule};
-use poolwright_report::plan::{Against, Document, RuleCost, Under, Verdict, WhyCheaper};
+use poolwright_report::plan::{Against, Document, RuleCost, Serves, Under, Verdict, WhyCheaper};
 
 use super::solved::proof;
 use super::table::{percent, pods_and_units};
@@ -28,7 +28,7 @@ pub fn verdict(plan: &Document) -> String {
             let steps = if plan.in_steps { " in these steps" } else { "" };
             let gap = percent(gap);
             let mut kept = plan.under();
-            kept.retain(|under| matches!(under, Under::SpotRules | Under::KnownPrices));
+            kept.retain(|under| matches!(under, Under::SpotRules | Under::NodeSpread | Under::KnownPrices));
             let which = if kept.is_empty() { String::new() } else { format!(" {}", words(&kept)) };
             if kept.contains(&Under::SpotRules) {
                 return format!(
@@ -48,6 +48,8 @@ fn words(under: &[Under]) -> String {
         Under::Interruptions => "if interruptions count",
         Under::SpotRules => "under the pools' rules on spot nodes",
         Under::MinValues => "under the pools' minValues",
+        Under::NodeSpread => "under the pods' spread over nodes",
+        Under::Priorities => "under the pods' priorities",
         Under::KnownPrices => "of offerings with known prices",
     };
     under.iter().map(word).collect::<Vec<_>>().join(", ")
@@ -65,6 +67,8 @@ fn name(rule: CostRule) -> &'static str {
         CostRule::Interruptions => "Counting loss",
         CostRule::SpotRules => "Spot rules",
         CostRule::MinValues => "minValues",
+        CostRule::NodeSpread => "Node spread",
+        CostRule::Priorities => "Priorities",
     }
 }
 
@@ -76,6 +80,8 @@ fn rule(plan: &Document, of: RuleCost) -> String {
         CostRule::Interruptions => ("by price alone", false),
         CostRule::SpotRules => ("without the pools' rules on spot nodes", true),
         CostRule::MinValues => ("without minValues", true),
+        CostRule::NodeSpread => ("without spread over nodes", true),
+        CostRule::Priorities => ("with equal priorities", true),
     };
     let risk = plan.risk_usd_per_hour.filter(|_| counted).unwrap_or_default();
     let with_loss = if risk + risk_without > UsdPerHour::ZERO { ", expected loss included" } else { "" };
@@ -153,19 +159,29 @@ fn cheaper(plan: &Document, why: WhyCheaper) -> String {
             let rules: Vec<&str> = rules.into_iter().map(kept).collect();
             format!("it does not keep {}, and the plan does", rules.join(" or "))
         }
-        WhyCheaper::Steps { serves_more, by } => {
-            let rules: Vec<CostRule> = by.iter().map(|(rule, _)| *rule).collect();
-            let why = match (serves_more, rules.as_slice()) {
-                (false, _) => {
+        WhyCheaper::Steps { serves, by } => {
+            let mut rules: Vec<CostRule> = by.iter().map(|(rule, _)| *rule).collect();
+            rules.retain(|rule| *rule != CostRule::Priorities);
+            let why = match (serves, rules.as_slice()) {
+                (Serves::AsMany, _) => {
                     "a limit split this plan into steps, and the first ones took what later ones lack"
                 }
-                (true, [CostRule::Weights]) => {
+                (Serves::More, [CostRule::Weights]) => {
                     "it leaves more pods to pools of a lower weight than the limits ask for"
                 }
-                (true, [CostRule::Preferences]) => {
+                (Serves::More, [CostRule::Preferences]) => {
                     "it meets the preferences of fewer pods than the limits allow"
                 }
-                (true, _) => "it gives fewer pods their first choice than the limits allow",
+                (Serves::More, _) => "it gives fewer pods their first choice than the limits allow",
+                (Serves::MoreImportant, [CostRule::Weights]) => {
+                    "it leaves more pods of a higher priority to pools of a lower weight than the limits ask for"
+                }
+                (Serves::MoreImportant, [CostRule::Preferences]) => {
+                    "it meets the preferences of fewer pods of a higher priority than the limits allow"
+                }
+                (Serves::MoreImportant, _) => {
+                    "it gives fewer pods of a higher priority their first choice than the limits allow"
+                }
             };
             why.to_owned() + &by.into_iter().map(see).collect::<String>()
         }
@@ -193,6 +209,12 @@ fn cheaper(plan: &Document, why: WhyCheaper) -> String {
         WhyCheaper::Rule(CostRule::MinValues) => {
             "without the pools' minValues, the plan would cost less too".to_owned()
         }
+        WhyCheaper::Rule(CostRule::NodeSpread) => {
+            "without the pods' spread over nodes, the plan would cost less too".to_owned()
+        }
+        WhyCheaper::Rule(CostRule::Priorities) => {
+            "with equal priorities, the plan would cost less too".to_owned()
+        }
         WhyCheaper::Unpriced(rule) => {
             format!("the reason may be that the plan keeps {}; what that costs is not known", kept(rule))
         }
@@ -217,5 +239,7 @@ fn kept(rule: CostRule) -> &'static str {
         CostRule::Interruptions => "its count of interruptions",
         CostRule::SpotRules => "the pools' rules on spot nodes",
         CostRule::MinValues => "the pools' minValues",
+        CostRule::NodeSpread => "the pods' spread over nodes",
+        CostRule::Priorities => "the pods' priorities",
     }
 }

@@ -151,6 +151,59 @@ fn a_cheaper_way_that_uses_a_heavier_pool_less_names_the_weights_and_what_they_c
     assert!(said.contains(&why), "{said}");
 }
 
+/// A pod of a high priority and one of none, and a pool of a higher weight that may have one node for one of them.
+const PREFERS_BY_PRIORITY: &str = "apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: 1000
+---
+apiVersion: poolwright.dev/v1alpha1
+kind: NodePool
+metadata: {name: heavy}
+spec:
+  weight: 50
+  limits: {nodes: 1, nvidia.com/gpu: 1}
+  template:
+    spec:
+      nodeClassRef: {group: poolwright.dev, kind: KwokNodeClass, name: aws}
+      requirements:
+        - {key: poolwright.dev/instance-family, operator: In, values: [g6]}
+        - {key: poolwright.dev/capacity-type, operator: In, values: [on-demand]}
+---
+apiVersion: poolwright.dev/v1alpha1
+kind: NodePool
+metadata: {name: light}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: poolwright.dev, kind: KwokNodeClass, name: aws}
+      requirements:
+        - {key: poolwright.dev/instance-family, operator: In, values: [g6e]}
+        - {key: poolwright.dev/capacity-type, operator: In, values: [on-demand]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: urgent, namespace: ml}
+spec:
+  priorityClassName: high
+  containers: [{name: c, image: x, resources: {requests: {cpu: '3'}, limits: {nvidia.com/gpu: 1}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: other, namespace: ml}
+spec:
+  containers: [{name: c, image: x, resources: {requests: {cpu: '7'}, limits: {nvidia.com/gpu: 1}}}]
+";
+
+#[test]
+fn a_cheaper_way_that_serves_as_many_pods_in_the_heavier_pool_is_said_to_leave_more_important_ones() {
+    let said = said(PREFERS_BY_PRIORITY);
+    assert!(said.contains(" Priorities cost $"), "{said}");
+    let why = "less: it leaves more pods of a higher priority to pools of a lower weight than the limits ask for; see `";
+    assert!(said.contains(why), "{said}");
+    assert!(!said.contains("it leaves more pods to pools"), "it leaves as many: {said}");
+}
+
 #[test]
 fn places_are_not_said_to_hold_a_bound_that_is_unknown() {
     let plan = |other: &str| {

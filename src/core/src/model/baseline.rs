@@ -32,9 +32,13 @@ pub struct Baseline {
     /// Whether its nodes break a rule of a pool on spot nodes, which the plan keeps.
     #[serde(default)]
     pub breaks_spot_rules: bool,
-    /// Whether it leaves more pods to their further choices, such as pools of a lower weight, than the plan does.
+    /// Whether it leaves more pods to their further choices, such as pools of a lower weight, than the plan does. The highest priority
+    /// in which the two differ decides.
     #[serde(default)]
     pub serves_later: bool,
+    /// Whether this holds only for pods of a higher priority: it leaves no more pods in all to their further choices.
+    #[serde(default)]
+    pub defers_priorities: bool,
     /// The number of its nodes.
     #[serde(default)]
     pub nodes: u64,

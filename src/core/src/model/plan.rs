@@ -70,6 +70,12 @@ pub struct Plan {
     /// Whether it buys nodes of a pool with `minValues`.
     #[serde(default)]
     pub by_min_values: bool,
+    /// Whether pods on new nodes, or pods that it leaves out, have a topology spread over nodes.
+    #[serde(default)]
+    pub by_node_spread: bool,
+    /// Whether it is in steps, and pods on new nodes differ in priority. Then priorities decide which pods the first steps serve.
+    #[serde(default)]
+    pub by_priority: bool,
     /// Whether nodes were chosen in steps: first the first choices of all pods, then other choices for pods that a limit left.
     /// Then `bound` is the sum of the bounds of the steps, each given the steps before it; zero if the steps are those of a simpler way
     /// to buy.
@@ -533,6 +539,10 @@ pub enum CostRule {
     SpotRules,
     /// Nodes leave the cloud the choice that `minValues` of pools asks for.
     MinValues,
+    /// Pods keep their topology spread over nodes. A node that could still be bought counts as one without pods.
+    NodeSpread,
+    /// In a plan in steps, pods of a higher priority get their first choice before others.
+    Priorities,
 }
 
 /// What a rule costs.

@@ -351,6 +351,8 @@ impl Packed<'_> {
             by_risk: outcome.by_risk,
             by_spot_rules: outcome.by_spot_rules,
             by_min_values: outcome.by_min_values,
+            by_node_spread: outcome.by_node_spread,
+            by_priority: outcome.by_priority,
             in_steps: outcome.steps > 1,
             stopped_early: outcome.stopped_early,
             covered: outcome.covered,

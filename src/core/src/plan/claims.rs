@@ -344,7 +344,7 @@ impl ClaimBuilder<'_, '_> {
         let avoided = avoided.filter(|avoided| *avoided.id != chosen.offering);
         let riskier = riskier.filter(|riskier| chosen.price.is_some_and(|price| riskier.price <= price));
         let pool = self.supply.pools[node.pool].pool.in_words();
-        let mut reasons = vec![holds(chosen, pods, &stated, pool)];
+        let mut reasons = vec![holds(chosen, pods, &stated, pool, || self.has_known_home(node))];
         let spot_too =
             || self.supply.pools[node.pool].offers.iter().any(|offer| is_spot(self.id(node, offer)));
         let without_spot = self.stays_on_demand(node) && spot_too();
@@ -426,6 +426,21 @@ impl ClaimBuilder<'_, '_> {
         !self.supply.pools[node.pool].pool.spot.is_empty() && !is_spot(self.id(node, &node.offer))
     }
 
+    /// Returns whether an offering with a known price would hold a pod of the node.
+    fn has_known_home(&self, node: &NewNode<'_>) -> bool {
+        node.content.keys().any(|class| {
+            let class = &self.classes.classes[*class];
+            let holds = |pool: usize, offer: &PoolOffering| {
+                offer.availability.price().is_some()
+                    && self.admissions.admits(pool, class.signature, offer.offering)
+                    && class.requests.fits(&self.supply.capacities[offer.capacity])
+                    && self.colocation.admits(class.profile, &self.supply.residents[offer.residents])
+            };
+            let mut pools = self.supply.pools.iter().enumerate();
+            pools.any(|(at, pool)| pool.offers.iter().any(|offer| holds(at, offer)))
+        })
+    }
+
     fn holds(&self, node: &NewNode<'_>, offer: &PoolOffering, requests: &ResourceList) -> bool {
         if self.stays_on_demand(node) && is_spot(self.id(node, offer)) {
             return false;
@@ -494,12 +509,24 @@ impl<'a> ClaimNames<'a> {
     }
 }
 
-fn holds(chosen: &RankedOffering, pods: usize, requests: &ResourceList, pool: PoolInWords<'_>) -> String {
+/// Describes a node and its pods. `has_known_home` returns whether an offering with a known price would hold one of them.
+fn holds(
+    chosen: &RankedOffering,
+    pods: usize,
+    requests: &ResourceList,
+    pool: PoolInWords<'_>,
+    has_known_home: impl Fn() -> bool,
+) -> String {
     let OfferingId { instance_type, zone, capacity_type } = &chosen.offering;
     let pods = format!("{} ({})", format::count(pods, "pod"), format::gist(requests));
     let Some(price) = chosen.price else {
+        let why = if has_known_home() {
+            "within all limits and rules, known prices alone would serve fewer pods or lower priorities"
+        } else {
+            "no offering with a known price does"
+        };
         return format!(
-            "{instance_type} {capacity_type} in {zone} at an unknown price, which {pool} allows, holds {pods}, because no offering with a known price does"
+            "{instance_type} {capacity_type} in {zone} at an unknown price, which {pool} allows, holds {pods}, because {why}"
         );
     };
     format!("{instance_type} {capacity_type} in {zone} at {price:#} holds {pods}")

@@ -7,6 +7,7 @@ use crate::model::plan::Plan;
 use crate::model::{PlanOptions, Snapshot};
 use crate::plan::attempt::Attempt;
 use crate::plan::context::PlanContext;
+use crate::plan::prepare::Prepared;
 use crate::plan::{prepare, report};
 
 /// Makes a plan, without the costs of rules.
@@ -16,7 +17,19 @@ pub(crate) fn plan_once(
     options: &PlanOptions,
     stop: &mut dyn StopSignal,
 ) -> Plan {
-    let prepared = prepare::prepare(snapshot, now, options);
+    plan_changed(snapshot, now, options, |_| {}, stop)
+}
+
+/// Makes such a plan after a change of its inputs, to which preparation has added what it adds.
+pub(crate) fn plan_changed(
+    snapshot: &Snapshot,
+    now: Timestamp,
+    options: &PlanOptions,
+    change: impl FnOnce(&mut Prepared<'_>),
+    stop: &mut dyn StopSignal,
+) -> Plan {
+    let mut prepared = prepare::prepare(snapshot, now, options);
+    change(&mut prepared);
     let (mut context, mut supply) = PlanContext::new(&prepared);
     // Each attempt places pods, packs the rest onto new nodes, and creates claims for these nodes.
     let Attempt { mut plan, limits_reached, violations, .. } =

@@ -227,7 +227,7 @@ pub(crate) fn beyond(
         let taken = held(snapshot, &unclaimed, &kind, is_own.then_some(&pool.name));
         let more = kind.of(&offering.allocatable, offering.price);
         (more > 0 && taken.saturating_add(more) > ceiling).then(|| {
-            let (of, raise) = owner_in_words(is_own.then_some(&pool.name), kind.is_default_of(pool));
+            let (of, raise) = owner_in_words(is_own.then_some(pool), kind.is_default_of(pool));
             let (name, limit, taken) = (kind.name(), kind.quantity(ceiling), kind.in_words(taken));
             let words = format!(
                 "limit {name} = {limit} {of} allows no more of its replicas (in use or on order: {taken})"

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 use poolwright_solver::{Proof, StopSignal};
+use poolwright_terms::labels::HOSTNAME;
 
 use crate::model::plan::{CostRule, Plan, RuleCost};
 use crate::model::relaxed::PreferencePolicy;
-use crate::model::{PlanOptions, Pool, Snapshot, SpotRules};
-use crate::plan::once::plan_once;
+use crate::model::{PlanOptions, Pod, PodKey, Pool, Snapshot, SpotRules};
+use crate::plan::once::plan_changed;
+use crate::plan::prepare::Prepared;
 
 /// Adds the cost of each rule by which the plan may cost more than another one. Rules that provably cost nothing are no longer in
 /// force.
@@ -30,14 +32,14 @@ pub(crate) fn tell(
         (CostRule::Interruptions, plan.by_risk),
         (CostRule::SpotRules, plan.by_spot_rules),
         (CostRule::MinValues, plan.by_min_values),
+        (CostRule::NodeSpread, plan.by_node_spread),
     ];
     let in_force: Vec<CostRule> = all.into_iter().filter(|(_, holds)| *holds).map(|(rule, _)| rule).collect();
     for rule in &in_force {
         if stop.is_abandoned() {
             return;
         }
-        let (snapshot, options) = lacking(*rule, snapshot, options);
-        let cost = compared(plan, &plan_once(&snapshot, now, &options, stop), *rule);
+        let cost = compared(plan, &plan_lacking(*rule, snapshot, now, options, stop), *rule);
         // Each of two rules may cost nothing as long as the other is there.
         let is_free = in_force.len() == 1 && cost.cost == Some(UsdPerHour::ZERO) && !cost.at_least;
         match rule {
@@ -49,12 +51,33 @@ pub(crate) fn tell(
             CostRule::Interruptions if is_free => plan.by_risk = false,
             CostRule::SpotRules if is_free => plan.by_spot_rules = false,
             CostRule::MinValues if is_free => plan.by_min_values = false,
+            CostRule::NodeSpread if is_free => plan.by_node_spread = false,
             _ => {}
         }
         if !is_free {
             plan.rules.push(cost);
         }
     }
+    // Without steps, the pods of all priorities are served together.
+    if plan.in_steps && plan.by_priority && !stop.is_abandoned() {
+        let rule = CostRule::Priorities;
+        let cost = compared(plan, &plan_lacking(rule, snapshot, now, options, stop), rule);
+        if cost.cost != Some(UsdPerHour::ZERO) {
+            plan.rules.push(cost);
+        }
+    }
+}
+
+/// Makes a plan without a rule.
+fn plan_lacking(
+    rule: CostRule,
+    snapshot: &Snapshot,
+    now: Timestamp,
+    options: &PlanOptions,
+    stop: &mut dyn StopSignal,
+) -> Plan {
+    let (snapshot, options) = lacking(rule, snapshot, options);
+    plan_changed(&snapshot, now, &options, |prepared| free_pods(rule, prepared), stop)
 }
 
 /// Returns the inputs of a plan without a rule.
@@ -74,8 +97,41 @@ fn lacking<'s>(
             options.spot_risk = None;
             snapshot.to_mut().reclaims.clear();
         }
+        // Expected pods and the rules of schedulers come later.
+        CostRule::NodeSpread | CostRule::Priorities => {}
     }
     (snapshot, options)
+}
+
+/// Frees the pods to plan from a rule, if it is one of theirs.
+fn free_pods(rule: CostRule, prepared: &mut Prepared<'_>) {
+    match rule {
+        CostRule::NodeSpread => {
+            let is_spread = |pod: &Pod| pod.spec.spreads.iter().any(|rule| rule.topology_key == HOSTNAME);
+            change_pods(prepared, is_spread, |pod| {
+                pod.spec.spreads.retain(|rule| rule.topology_key != HOSTNAME);
+            });
+        }
+        CostRule::Priorities => {
+            // Nothing is bought for pods of lower priorities, and units of buffers come last in any case.
+            let least = prepared.options.min_priority.unwrap_or(i32::MIN);
+            let is_equal = move |pod: &Pod| pod.priority >= least && !pod.key.is_buffer();
+            let equal = prepared.snapshot.pods.unbound().filter(|pod| is_equal(pod));
+            if let Some(highest) = equal.map(|pod| pod.priority).max() {
+                change_pods(prepared, is_equal, |pod| pod.priority = highest);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Changes the pods without a node that meet a condition.
+fn change_pods(prepared: &mut Prepared<'_>, is_met: impl Fn(&Pod) -> bool, change: impl Fn(&mut Pod)) {
+    let unbound = prepared.snapshot.pods.unbound();
+    let keys: Vec<PodKey> = unbound.filter(|pod| is_met(pod)).map(|pod| pod.key.clone()).collect();
+    for key in keys {
+        prepared.snapshot.to_mut().pods.change(&key, &change);
+    }
 }
 
 fn change_pools(snapshot: &mut Cow<'_, Snapshot>, change: impl Fn(&mut Pool)) {
@@ -89,11 +145,8 @@ fn change_pools(snapshot: &mut Cow<'_, Snapshot>, change: impl Fn(&mut Pool)) {
 
 /// Compares a plan with a plan that lacks a rule.
 fn compared(plan: &Plan, without: &Plan, rule: CostRule) -> RuleCost {
-    let counted = |plan: &Plan| match rule {
-        CostRule::Interruptions => plan.cost,
-        CostRule::Weights | CostRule::Preferences | CostRule::SpotRules | CostRule::MinValues => {
-            plan.cost + plan.risk
-        }
+    let counted = |plan: &Plan| {
+        if rule == CostRule::Interruptions { plan.cost } else { plan.cost + plan.risk }
     };
     let left = |plan: &Plan| plan.unplaced.iter().map(|left| left.pod.clone()).collect::<Vec<_>>();
     let is_comparable = without.refused.is_empty()

@@ -280,7 +280,7 @@ impl PoolLimit {
 
     /// Returns the limit and its remedy in words.
     fn in_words(&self, supply: &Supply<'_>) -> (String, &'static str) {
-        let pool = self.pool.map(|pool| &supply.pools[pool].pool.name);
+        let pool = self.pool.map(|pool| supply.pools[pool].pool);
         let (of, raise) = owner_in_words(pool, self.is_default);
         (format!("limit {} = {} {of}", self.name(), self.quantity(self.ceiling)), raise)
     }
@@ -343,12 +343,17 @@ impl LimitKind {
 }
 
 /// Returns whose limit it is, and its remedy, in words. A limit without a pool is on all pools together.
-pub(crate) fn owner_in_words(pool: Option<&PoolName>, is_default: bool) -> (String, &'static str) {
+pub(crate) fn owner_in_words(pool: Option<&Pool>, is_default: bool) -> (String, &'static str) {
     match pool {
         Some(pool) if is_default => {
-            (format!("(default) of pool `{pool}`"), "set spec.limits.usdPerHour of the pool")
+            let raise = if pool.allow_unknown_price.is_empty() {
+                "set spec.limits.usdPerHour of the pool"
+            } else {
+                "raise --default-usd-per-hour (a limit of the pool's own would end allowUnknownPrices) or create a NodePool with its own limit"
+            };
+            (format!("(default) of pool `{}`", pool.name), raise)
         }
-        Some(pool) => (format!("of pool `{pool}`"), "raise spec.limits"),
+        Some(pool) => (format!("of pool `{}`", pool.name), "raise spec.limits"),
         None => ("over all pools".to_owned(), "raise it"),
     }
 }

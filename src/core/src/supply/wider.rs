@@ -134,7 +134,7 @@ impl<'s> Wider<'s, '_> {
         let Beyond { kind: limit, ceiling, is_of_all, is_default } = self.beyond(*at, offer)?;
         let kind = self.supply.instance_type(*at, offer.offering);
         let uses = limit.needed_in_words(limit.of(&kind.allocatable, offer.availability.price()));
-        let pool = &self.supply.pools[*at].pool.name;
+        let pool = self.supply.pools[*at].pool;
         let (of, raise) = owner_in_words((!is_of_all).then_some(pool), is_default);
         let (name, most) = (limit.name(), limit.quantity(ceiling));
         Some((format!("limit {name} = {most} {of} is below the {uses} that such a node uses"), raise))

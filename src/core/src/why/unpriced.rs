@@ -30,8 +30,9 @@ pub struct Unpriced {
 }
 
 /// Returns the instance types that would hold pods of the plan's new nodes and might cost less, but that have no known price of a
-/// capacity type that the pool may buy; `None` if there are none. A capacity type without any price was left out on purpose, by the
-/// flags or by the catalogue. With `only`, the note is about the node of this pod.
+/// capacity type that the pool may buy; `None` if there are none. Those that the pool allows by name count too, because the plan buys at
+/// known prices first. A capacity type without any price was left out on purpose, by the flags or by the catalogue. With `only`, the note
+/// is about the node of this pod.
 pub fn unpriced(
     snapshot: &Snapshot,
     plan: &Plan,
@@ -44,6 +45,8 @@ pub fn unpriced(
     let bought: BTreeSet<&str> = plan.claims.iter().map(|claim| claim.instance_type().as_str()).collect();
     // By capacity type: whether the plan does not buy the type itself, and its name.
     let mut found: BTreeMap<CapacityType, BTreeSet<(bool, &str)>> = BTreeMap::new();
+    // Those that may be bought at an unknown price.
+    let mut allowed: BTreeSet<(bool, &str)> = BTreeSet::new();
     for claim in &plan.claims {
         if only.is_some_and(|only| !claim.planned_pods.contains(only)) {
             continue;
@@ -60,12 +63,16 @@ pub fn unpriced(
         }
         let candidates = candidates.entry(&claim.node_class).or_insert_with(|| without_price(catalogue));
         let daemons = daemons.tolerating(&pool.taints);
-        let allowed = capacity_types(pool);
-        for candidate in candidates.iter().filter(|one| allowed.contains(&one.capacity_type)) {
+        let sold = capacity_types(pool);
+        for candidate in candidates.iter().filter(|one| sold.contains(&one.capacity_type)) {
             let name = candidate.kind.name.as_str();
-            let all = found.entry(candidate.capacity_type).or_default();
+            let all = if options.may_buy_unpriced(pool, &candidate.kind.name) {
+                &mut allowed
+            } else {
+                found.entry(candidate.capacity_type).or_default()
+            };
             let entry = (!bought.contains(name), name);
-            if all.contains(&entry) || options.may_buy_unpriced(pool, &candidate.kind.name) {
+            if all.contains(&entry) {
                 continue;
             }
             let held = candidate.holds(snapshot, pool, &asked, &daemons);
@@ -75,20 +82,37 @@ pub fn unpriced(
         }
     }
     found.retain(|_, types| !types.is_empty());
-    let of = |(capacity_type, types): (&CapacityType, &BTreeSet<(bool, &str)>)| {
+    let types: BTreeSet<&str> = found.values().flatten().chain(&allowed).map(|(_, name)| *name).collect();
+    (!types.is_empty()).then(|| Unpriced { types: types.len(), note: note(&found, &allowed) })
+}
+
+/// Names types without a known price, each with whether the plan does not buy it: those of which a capacity type may not be bought, and
+/// those that are `allowed` at an unknown price.
+fn note(found: &BTreeMap<CapacityType, BTreeSet<(bool, &str)>>, allowed: &BTreeSet<(bool, &str)>) -> String {
+    let named = |types: &BTreeSet<(bool, &str)>| {
         let names: Vec<&str> = types.iter().map(|(_, name)| *name).collect();
-        format!("no {capacity_type} price of {}", list(&names, SHOWN))
+        list(&names, SHOWN)
+    };
+    let of = |(capacity_type, types): (&CapacityType, &BTreeSet<(bool, &str)>)| {
+        format!("no {capacity_type} price of {}", named(types))
     };
     let words: Vec<String> = found.iter().map(of).collect();
-    let types: BTreeSet<&str> = found.values().flatten().map(|(_, name)| *name).collect();
-    (!types.is_empty()).then(|| Unpriced {
-        types: types.len(),
-        note: format!(
+    let excluded = (!words.is_empty()).then(|| {
+        format!(
             "the catalogue has {}, which would hold pods of new nodes and might cost less; the plan knows only the other offerings; \
              --catalogue takes prices (docs/catalogue.md)",
             words.join(", and ")
-        ),
-    })
+        )
+    });
+    let allowed = (!allowed.is_empty()).then(|| {
+        format!(
+            "types in allowUnknownPrices with an unknown price would hold pods of new nodes and might cost less ({}); the plan buys at \
+             known prices first",
+            named(allowed)
+        )
+    });
+    let both: Vec<String> = excluded.into_iter().chain(allowed).collect();
+    both.join("; ")
 }
 
 /// The pods of a planned node, and what they ask for.

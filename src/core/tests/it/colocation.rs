@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_core::plan::UnplacedReason;
+use poolwright_catalog::UsdPerHour;
+use poolwright_core::plan::{CostRule, Plan, UnplacedReason};
 use poolwright_core::{
-    DaemonSet, HostPort, Namespaces, NodeSelectorTerm, Pod, PodAffinityTerm, PodKey, PodRole, PodSpec,
-    TopologySpreadConstraint,
+    DaemonSet, HostPort, Namespaces, NodeSelectorTerm, Pod, PodAffinityTerm, PodKey, PodRole, PodSpec, Pool,
+    PoolLimits, TopologySpreadConstraint,
 };
 
 use crate::kit::*;
@@ -186,6 +187,34 @@ fn spread(name: &str, max_skew: u32) -> Pod {
 fn pods_spread_over_nodes_are_at_most_the_skew_on_each_new_node() {
     assert_eq!(buys(["a", "b", "c"].map(|name| spread(name, 1))).len(), 3);
     assert_eq!(buys(["a", "b", "c", "d"].map(|name| spread(name, 2))).len(), 2);
+}
+
+/// Returns the rules that a plan lists, with their costs.
+fn rules(plan: &Plan) -> Vec<(CostRule, Option<UsdPerHour>)> {
+    plan.rules.iter().map(|of| (of.rule, of.cost)).collect()
+}
+
+#[test]
+fn a_plan_tells_what_a_spread_over_nodes_costs() {
+    let of = |names: &[&str]| {
+        let plan = planned(&with(cluster(aws(), [pool("cpu")]), names.iter().map(|name| spread(name, 2))));
+        (plan.claims.len(), rules(&plan))
+    };
+    let cost = Some(usd("0.17"));
+    assert_eq!(of(&["a", "b", "c", "d", "e", "f"]), (3, vec![(CostRule::NodeSpread, cost)]), "two would do");
+    assert_eq!(of(&["a", "b"]), (1, vec![]), "a rule that costs nothing is not listed");
+}
+
+#[test]
+fn a_plan_that_leaves_a_pod_out_because_of_a_spread_over_nodes_lists_the_rule_without_a_price() {
+    let kinds = vec![
+        Kind("small", capacity(1, 4, 0), None, &[("a", "0.10")]),
+        Kind("large", capacity(4, 4, 0), None, &[("a", "0.30")]),
+    ];
+    let one = Pool { limits: PoolLimits { nodes: Some(1), ..PoolLimits::default() }, ..pool("cpu") };
+    let plan = planned(&with(cluster(catalogue(kinds), [one]), ["a", "b"].map(|name| spread(name, 1))));
+    assert_eq!((bought(&plan).len(), plan.unplaced.len()), (1, 1), "each pod asks for a node of its own");
+    assert_eq!(rules(&plan), [(CostRule::NodeSpread, None)]);
 }
 
 #[test]

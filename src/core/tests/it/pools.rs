@@ -1,7 +1,7 @@
 //! Tests of the choice of pools.
 
 use poolwright_catalog::{Catalogue, ResourceName};
-use poolwright_core::plan::{Plan, UnplacedReason};
+use poolwright_core::plan::{CostRule, Plan, UnplacedReason};
 use poolwright_core::{Operator, Pod, Pool, PoolLimits, PoolName, PoolProblem, Requirement};
 use poolwright_terms::Reason;
 
@@ -132,22 +132,42 @@ fn one_node() -> PoolLimits {
     PoolLimits { nodes: Some(1), ..PoolLimits::default() }
 }
 
-#[test]
-fn a_plan_in_steps_costs_no_more_than_first_fit_that_serves_as_many_pods_in_each_pool() {
-    // The first pool serves x for $1.00/h or y for $0.90/h. The second pool serves x for $2.00/h, on a node of which it needs less than
-    // half, and y for $1.50/h.
+/// Plans a pod x of many cores and a pod y of much memory, whose priority is given. The first pool may serve one of them: x for $1.00/h
+/// or y for $0.90/h. The second pool serves x for $2.00/h, on a node of which it needs less than half, and y for $1.50/h.
+fn planned_beside_x(priority_of_y: i32) -> Plan {
     let sold = catalogue(vec![
         Kind("wide", capacity(10, 8, 0), None, &[("a", "1.00")]),
         Kind("wider", capacity(20, 8, 0), None, &[("b", "2.00")]),
         Kind("deep", capacity(4, 16, 0), None, &[("a", "0.90"), ("b", "1.50")]),
     ]);
-    let plan = planned_within(one_node(), sold, [pod("x", requests(9, 1, 0)), pod("y", requests(3, 12, 0))]);
+    let y = Pod { priority: priority_of_y, ..pod("y", requests(3, 12, 0)) };
+    planned_within(one_node(), sold, [pod("x", requests(9, 1, 0)), y])
+}
+
+#[test]
+fn a_plan_in_steps_costs_no_more_than_first_fit_that_serves_as_many_pods_in_each_pool() {
+    let plan = planned_beside_x(0);
     let first_fit = plan.baselines.first_fit;
     assert_eq!((first_fit.cost, first_fit.serves_later), (usd("2.50"), false));
     assert_eq!((served_by(&plan, "first"), served_by(&plan, "second")), (names_of("x"), names_of("y")));
     assert_eq!((plan.cost, plan.bound), (usd("2.50"), usd("2.50")), "the other way round, it costs 2.90");
     let limit = plan.pools[&PoolName("first".into())].limit_reached.as_deref();
     assert!(limit.is_some_and(|limit| limit.starts_with("limit nodes = 1 of pool `first` is reached")));
+}
+
+#[test]
+fn a_pod_of_a_higher_priority_gets_the_heavier_pool_and_the_plan_tells_what_that_costs() {
+    let plan = planned_beside_x(1);
+    assert_eq!((served_by(&plan, "first"), served_by(&plan, "second")), (names_of("y"), names_of("x")));
+    let first_fit = plan.baselines.first_fit;
+    assert_eq!((plan.cost, first_fit.cost), (usd("2.90"), usd("2.50")));
+    assert!(
+        first_fit.serves_later && first_fit.defers_priorities,
+        "it leaves y to the second pool, and not x"
+    );
+    let rules: Vec<_> = plan.rules.iter().map(|of| (of.rule, of.cost)).collect();
+    let cost = Some(usd("0.40"));
+    assert_eq!(rules, [(CostRule::Weights, cost), (CostRule::Priorities, cost)]);
 }
 
 #[test]
@@ -160,7 +180,7 @@ fn a_cheaper_way_that_leaves_more_pods_to_a_pool_of_less_weight_is_not_taken_and
     let plan = planned_within(one_node(), sold, pods);
     assert_eq!((served_by(&plan, "first").len(), plan.cost), (4, usd("10.00")));
     let alone = plan.baselines.one_pod_per_node;
-    assert_eq!((alone.cost, alone.serves_later), (usd("5.00"), true));
+    assert_eq!((alone.cost, alone.serves_later, alone.defers_priorities), (usd("5.00"), true, false));
     assert!(!plan.baselines.first_fit.serves_later);
 }
 

@@ -2,7 +2,7 @@
 
 use poolwright_catalog::Catalogue;
 use poolwright_core::plan::{Plan, PlanOptions, UnplacedReason, plan};
-use poolwright_core::{Pool, PoolLimits, Snapshot, why};
+use poolwright_core::{Pod, Pool, PoolLimits, Snapshot, why};
 use poolwright_solver::NeverStop;
 use poolwright_terms::labels::INSTANCE_TYPE;
 
@@ -99,4 +99,87 @@ fn only_a_money_limit_that_somebody_set_must_go_before_unknown_prices_are_allowe
     for said in told(PoolLimits::default(), &under_default("1000")) {
         assert!(!said.contains("limit") && said.contains("allowUnknownPrices"), "{said}");
     }
+}
+
+fn within(limits: PoolLimits) -> Pool {
+    Pool { limits, ..allowing() }
+}
+
+fn nodes(count: u64) -> Pool {
+    within(PoolLimits { nodes: Some(count), ..PoolLimits::default() })
+}
+
+fn money(most: &str) -> PoolLimits {
+    PoolLimits { usd_per_hour: Some(usd(most)), ..PoolLimits::default() }
+}
+
+#[test]
+fn within_a_limit_a_higher_priority_gets_its_node_at_an_unknown_price_before_others_get_one_at_a_known_price()
+{
+    let beside = |cpu: u64, priority: i32, count: u64| {
+        let first = Pod { priority, ..pod("a", requests(1, 1, 8)) };
+        planned(&with(cluster(kinds(), [nodes(count)]), [first, pod("b", requests(cpu, 1, 0))]))
+    };
+    for priority in [0, 100] {
+        let plan = beside(1, priority, 1);
+        assert_eq!((bought(&plan), plan.unplaced.len()), (vec!["mystery: a b".to_owned()], 0));
+        let reason = &plan.claims[0].reason;
+        let why = "because within all limits and rules, known prices alone would serve fewer pods or lower priorities";
+        assert!(reason.contains(why), "{reason}");
+        assert_eq!(bought(&beside(1, priority, 2)), ["known: b", "mystery: a"]);
+    }
+    let plan = beside(4, 100, 1);
+    assert_eq!(bought(&plan), ["mystery: a"]);
+    assert_eq!((&plan.unplaced[0].pod, plan.unplaced[0].reason), (&key("b"), UnplacedReason::LimitReached));
+}
+
+#[test]
+fn as_few_nodes_as_possible_are_bought_at_unknown_prices_and_none_if_known_prices_serve_all_pods() {
+    let of = |count: u64, pods: &[&str]| {
+        let pods = pods.iter().map(|name| pod(name, requests(1, 1, 1)));
+        planned(&with(cluster(kinds(), [nodes(count)]), pods))
+    };
+    assert_eq!(bought(&of(3, &["a", "b", "c"])), ["known: a", "known: b", "known: c"]);
+    assert_eq!(bought(&of(1, &["a", "b", "c"])), ["mystery: a b c"]);
+    let plan = of(2, &["a", "b", "c", "d", "e"]);
+    assert_eq!((plan.claims.len(), plan.unknown_price_claims, plan.unplaced.len()), (2, 1, 0));
+    assert_eq!(plan.cost, usd("9"));
+}
+
+#[test]
+fn a_pod_that_a_money_limit_leaves_out_is_told_of_the_type_that_the_limit_excludes() {
+    let pods = || ["a", "b"].map(|name| pod(name, requests(1, 1, 1)));
+    let of = |pool: Pool| planned(&with(cluster(kinds(), [pool]), pods()));
+    let plan = of(within(money("9")));
+    assert_eq!((plan.claims.len(), plan.unknown_price_claims), (1, 0));
+    let said = &plan.unplaced[0].message;
+    let excluded = "; mystery would fit it too, but with a limit usdPerHour, pool `gpu` buys nothing at an unknown price";
+    assert!(said.ends_with(excluded), "{said}");
+    assert!(!of(Pool { limits: money("9"), ..pool("gpu") }).unplaced[0].message.contains("mystery"));
+}
+
+#[test]
+fn a_pool_that_allows_unknown_prices_is_not_advised_to_set_a_money_limit_that_would_end_that() {
+    let on_known = |name: &str| {
+        let mut wants = pod(name, requests(1, 1, 1));
+        wants.spec.node_selector.insert(INSTANCE_TYPE.into(), "known".into());
+        wants
+    };
+    let of = |pools: Vec<Pool>| {
+        with(cluster(kinds(), pools), [pod("a", requests(1, 1, 8)), on_known("b"), on_known("c")])
+    };
+    let plan = planned_with(&of(vec![allowing()]), &under_default("10"));
+    assert_eq!((plan.claims.len(), plan.unknown_price_claims), (2, 1));
+    let said = &plan.unplaced[0].message;
+    let advice = "; raise --default-usd-per-hour (a limit of the pool's own would end allowUnknownPrices) or create a NodePool with its own limit";
+    assert!(said.ends_with(advice), "{said}");
+    let left = |pools: Vec<Pool>, most: &str| planned_with(&of(pools), &under_default(most)).unplaced.len();
+    assert_eq!(left(vec![allowing()], "18"), 0, "a higher default helps");
+    let other = Pool { limits: money("9"), ..pool("other") };
+    assert_eq!(left(vec![allowing(), other], "10"), 0, "another pool helps");
+    assert_eq!(
+        left(vec![within(money("18"))], "10"),
+        1,
+        "a limit of the pool leaves the pod at the unknown price out"
+    );
 }

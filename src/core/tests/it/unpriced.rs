@@ -66,18 +66,25 @@ fn types_that_cannot_cost_less_or_may_not_be_bought_are_not_named() {
 }
 
 #[test]
-fn a_type_that_the_pool_allows_by_name_is_named_only_under_a_money_limit_that_excludes_it() {
+fn a_type_that_the_pool_allows_by_name_is_named_as_such_unless_a_money_limit_excludes_it() {
     let allowing =
         |limits: PoolLimits| Pool { limits, allow_unknown_price: ["c7.xlarge".into()].into(), ..pool("any") };
-    let types = |limits: PoolLimits, default_usd_per_hour| {
+    let told = |limits: PoolLimits, default_usd_per_hour| {
         let options = PlanOptions { default_usd_per_hour, ..PlanOptions::default() };
         let snapshot = two_pods("0.05", allowing(limits));
         let plan = plan(&snapshot, at(10), &options, &mut NeverStop);
-        why::unpriced(&snapshot, &plan, &options, None).map_or(0, |unpriced| unpriced.types)
+        let unpriced = why::unpriced(&snapshot, &plan, &options, None).expect("it might cost less");
+        assert_eq!(unpriced.types, 1);
+        unpriced.note
     };
     let own = PoolLimits { usd_per_hour: Some(usd("9")), ..PoolLimits::default() };
-    assert_eq!(types(own, None), 1);
-    assert_eq!(types(PoolLimits::default(), Some(usd("9"))), 0, "it may be bought");
+    let excluded = told(own, None);
+    assert!(excluded.starts_with("the catalogue has no spot price of c7.xlarge, "), "{excluded}");
+    assert_eq!(
+        told(PoolLimits::default(), Some(usd("9"))),
+        "types in allowUnknownPrices with an unknown price would hold pods of new nodes and might cost less (c7.xlarge); the plan buys at \
+         known prices first"
+    );
 }
 
 fn invalid(pool: Pool) -> (Reason, String) {

@@ -34,7 +34,11 @@ pub enum Under {
     SpotRules,
     /// Nodes leave the cloud the choice that `minValues` of pools asks for.
     MinValues,
-    /// Nodes are of offerings with known prices, and others that might cost less have none.
+    /// Pods keep their topology spread over nodes.
+    NodeSpread,
+    /// Pods of a higher priority get their first choice before others.
+    Priorities,
+    /// Nodes are of offerings with known prices, and others that might cost less, or that the plan buys too, have none.
     KnownPrices,
 }
 
@@ -69,8 +73,8 @@ pub enum WhyCheaper {
     Breaks(Vec<CostRule>),
     /// A limit made the plan choose in steps, in an order that some rules set.
     Steps {
-        /// Whether the plan serves more pods in the first steps.
-        serves_more: bool,
+        /// Whom the plan serves in the first steps, and the other way does not.
+        serves: Serves,
         /// These rules with their prices, unless they cost nothing; the dearest first.
         by: Vec<(CostRule, Option<UsdPerHour>)>,
     },
@@ -84,10 +88,23 @@ pub enum WhyCheaper {
     Unknown,
 }
 
+/// The pods that the first steps of a plan serve, compared with another way to buy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Serves {
+    /// As many pods.
+    AsMany,
+    /// More pods.
+    More,
+    /// More pods of a higher priority, but no more in all.
+    MoreImportant,
+}
+
 impl Document {
     /// Returns the rules under which the bound holds, the most natural order for a sentence.
     pub fn under(&self) -> Vec<Under> {
         let lists = |rule: CostRule| self.rules.iter().any(|of| of.rule == rule);
+        // Neither the cost nor the bound counts such a node.
+        let buys_unpriced = self.nodes.iter().any(|node| node.usd_per_hour.is_none());
         let all = [
             (Under::Preferences, lists(CostRule::Preferences)),
             (Under::Places, self.pinned_pods > 0),
@@ -95,7 +112,9 @@ impl Document {
             (Under::Interruptions, lists(CostRule::Interruptions)),
             (Under::SpotRules, lists(CostRule::SpotRules)),
             (Under::MinValues, lists(CostRule::MinValues)),
-            (Under::KnownPrices, self.unpriced_types > 0),
+            (Under::NodeSpread, lists(CostRule::NodeSpread)),
+            (Under::Priorities, lists(CostRule::Priorities)),
+            (Under::KnownPrices, self.unpriced_types > 0 || buys_unpriced),
         ];
         all.into_iter().filter(|(_, holds)| *holds).map(|(under, _)| under).collect()
     }
@@ -162,7 +181,12 @@ impl Document {
         if !that_cost.is_empty() {
             WhyCheaper::Breaks(that_cost)
         } else if self.in_steps {
-            WhyCheaper::Steps { serves_more: other.serves_later, by: self.orders() }
+            let serves = match (other.serves_later, other.defers_priorities) {
+                (false, _) => Serves::AsMany,
+                (true, false) => Serves::More,
+                (true, true) => Serves::MoreImportant,
+            };
+            WhyCheaper::Steps { serves, by: self.orders(serves) }
         } else if matches!(self.verdict(), Verdict::Within(_)) {
             WhyCheaper::Search
         } else if !broken.is_empty() {
@@ -178,10 +202,15 @@ impl Document {
     }
 
     /// Returns the rules that set the order of the plan's steps, with their prices, unless they cost nothing; the dearest first.
-    fn orders(&self) -> Vec<(CostRule, Option<UsdPerHour>)> {
+    /// Priorities are among them only if the plan serves pods of a higher priority for their sake.
+    fn orders(&self, serves: Serves) -> Vec<(CostRule, Option<UsdPerHour>)> {
         let orders = |of: &&RuleCost| {
-            matches!(of.rule, CostRule::Weights | CostRule::Preferences)
-                && (of.at_least || of.usd_per_hour != Some(UsdPerHour::ZERO))
+            let is_order = match of.rule {
+                CostRule::Weights | CostRule::Preferences => true,
+                CostRule::Priorities => serves == Serves::MoreImportant,
+                _ => false,
+            };
+            is_order && (of.at_least || of.usd_per_hour != Some(UsdPerHour::ZERO))
         };
         let mut all: Vec<_> = self.rules.iter().filter(orders).map(|of| (of.rule, of.usd_per_hour)).collect();
         all.sort_by_key(|(_, price)| Reverse(*price));

@@ -5,7 +5,7 @@ mod document;
 mod groups;
 mod publish;
 
-pub use compare::{Against, Under, Verdict, WhyCheaper};
+pub use compare::{Against, Serves, Under, Verdict, WhyCheaper};
 pub use document::{
     Baselines, CatalogueSummary, CommitmentUse, CostOverTime, Document, ExistingNode, Explained, GpuInstance,
     GpuShare, GpuUse, NewNode, PodCounts, Refusal, RelaxedPreference, RuleCost, UnitCounts, UnplacedPod,

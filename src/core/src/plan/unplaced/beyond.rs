@@ -5,6 +5,7 @@ use poolwright_catalog::UsdPerHour;
 use crate::plan::left_by::LeftBy;
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::inputs::UnplacedInputs;
+use crate::supply::offerings::{Availability, PoolOffering};
 
 /// The price of an offering, and the limits that one more node of it would break, with what it uses of each.
 pub(crate) type Beyond = (Option<UsdPerHour>, Vec<(u32, u64)>);
@@ -41,5 +42,27 @@ impl UnplacedInputs<'_, '_> {
         } else {
             left_by.with("; smaller nodes are beyond other limits and do not count")
         }
+    }
+
+    /// Says which instance type would hold the pods too, because a pool allows its unknown price, if no limit on money excluded it.
+    pub(crate) fn barred_unpriced(&self, class: &PodClass<'_>) -> Option<String> {
+        let UnplacedInputs { supply, options, .. } = *self;
+        supply.pools.iter().enumerate().find_map(|(at, pool)| {
+            let kind = |offer: &PoolOffering| &supply.offering(at, offer.offering).id.instance_type;
+            let is_barred = |offer: &&PoolOffering| {
+                offer.availability == Availability::PriceUnknown
+                    && pool.pool.allow_unknown_price.contains(kind(offer))
+                    && self.admissions.admits(at, class.signature, offer.offering)
+                    && class.requests.fits(&supply.capacities[offer.capacity])
+                    && self.colocation.admits(class.profile, &supply.residents[offer.residents])
+            };
+            let barred =
+                pool.offers.iter().find(is_barred).filter(|_| options.has_set_money_limit(pool.pool))?;
+            Some(format!(
+                "; {} would fit it too, but with a limit usdPerHour, {} buys nothing at an unknown price",
+                kind(barred),
+                pool.pool.in_words()
+            ))
+        })
     }
 }

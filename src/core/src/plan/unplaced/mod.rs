@@ -44,7 +44,9 @@ impl UnplacedInputs<'_, '_> {
             if let Some(message) = self.choice_beyond_limits(class) {
                 return (UnplacedReason::LimitReached, LeftBy::other(message));
             }
-            return (UnplacedReason::LimitReached, self.left_by_limits(class, limit));
+            let left_by = self.left_by_limits(class, limit);
+            let barred = self.barred_unpriced(class).unwrap_or_default();
+            return (UnplacedReason::LimitReached, left_by.with(&barred));
         }
         let (reason, words) = explain(self, class);
         (reason, LeftBy::other(words))

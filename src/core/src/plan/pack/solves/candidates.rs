@@ -23,6 +23,7 @@ use crate::supply::spot_mix;
 pub(crate) type Homes = Vec<(usize, Rc<[usize]>)>;
 
 /// A candidate: the cheapest of all offerings that are equal for pods and limits.
+#[derive(Clone)]
 pub(crate) struct NodeCandidate {
     pub pool: usize,
     pub offer: PoolOffering,

@@ -1,5 +1,5 @@
-//! Solver calls, one for each tier of pools from the highest weight down, then one for offerings with unknown prices. Every solution
-//! is verified before it is used.
+//! Solver calls, one for each tier of pools from the highest weight down, then one for offerings with unknown prices. If that leaves
+//! pods out, a plan may begin with nodes at unknown prices. Every solution is verified before it is used.
 
 pub(crate) mod adopt;
 pub(crate) mod apply;
@@ -18,6 +18,7 @@ pub(crate) mod spot;
 pub(crate) mod steps;
 pub(crate) mod tiers;
 pub(crate) mod together;
+pub(crate) mod unpriced;
 pub(crate) mod worth;
 
 pub(crate) use crate::plan::pack::solves::inputs::SolveInputs;
@@ -104,6 +105,10 @@ pub(crate) struct Packing<'a> {
     pub by_spot_rules: bool,
     /// Whether new nodes are of a pool with `minValues`.
     pub by_min_values: bool,
+    /// Whether a pod on a new node, or a pod that is left out, has a topology spread over nodes.
+    pub by_node_spread: bool,
+    /// Whether there are several steps, and pods on new nodes differ in priority.
+    pub by_priority: bool,
     /// The number of tiers that bought nodes.
     pub steps: usize,
     /// The number of solver calls that bought nodes of offerings with known prices.
@@ -169,7 +174,8 @@ pub(crate) fn run<'a>(
     let unpriced = (!nominal.is_empty()).then(|| Tiers::new(&nominal, holding));
     let before = limits.clone();
     let has_gangs = inputs.classes.classes.iter().any(|class| class.loss.is_of_gang());
-    let start = (tiers.rounds() > 1 || has_gangs).then(|| (rooms.clone(), lives.clone()));
+    let starts_again = tiers.rounds() > 1 || has_gangs || unpriced.is_some();
+    let start = starts_again.then(|| (rooms.clone(), lives.clone()));
     let mut run = Run::new(inputs, rooms, lives, limits);
     if !run.pass(&tiers, unpriced.as_ref(), false, stop) {
         return run.outcome;
@@ -188,6 +194,11 @@ pub(crate) fn run<'a>(
         && !stop.should_stop()
     {
         run.serve_more((&tiers, unpriced.as_ref()), (rooms, lives, &before), stop);
+    }
+    if let (Some((rooms, lives)), Some(unpriced)) = (&start, &unpriced)
+        && !stop.should_stop()
+    {
+        run.begin_unpriced((&tiers, unpriced), (rooms, lives, &before), stop);
     }
     if run.outcome.steps > 1
         && !stop.is_abandoned()
@@ -364,8 +375,10 @@ impl Run<'_, '_, '_, '_> {
     fn note_rules(&mut self, tiers: &Tiers<'_>) {
         let known = |node: &&NewNode<'_>| node.offer.availability.price().is_some();
         let on_new = self.outcome.new.iter().filter(known).flat_map(|node| node.content.keys().copied());
-        for class in on_new.collect::<BTreeSet<usize>>() {
-            let loses = !self.inputs.classes.classes[class].loss.is_zero();
+        let on_new: BTreeSet<usize> = on_new.collect();
+        let classes = &self.inputs.classes.classes;
+        for class in on_new.iter().copied() {
+            let loses = !classes[class].loss.is_zero();
             let is_risky = |one: &NodeCandidate| one.is_reclaimed || (loses && one.interruptions > 0);
             self.outcome.by_weight |= tiers.differ_in_weight(class);
             self.outcome.by_risk |= tiers.any_home(class, is_risky);
@@ -375,6 +388,12 @@ impl Run<'_, '_, '_, '_> {
         let pools = &self.inputs.supply.pools;
         self.outcome.by_min_values =
             self.outcome.new.iter().any(|node| !pools[node.pool].pool.min_values.is_empty());
+        let left = (0..self.queues.len()).filter(|class| !self.queues[*class].is_empty());
+        let mut concerned = on_new.iter().copied().chain(left);
+        self.outcome.by_node_spread =
+            concerned.any(|class| !self.colocation.spreads_of(classes[class].profile).is_empty());
+        let priorities: BTreeSet<i32> = on_new.iter().map(|class| classes[*class].priority).collect();
+        self.outcome.by_priority = self.outcome.steps > 1 && priorities.len() > 1;
     }
 
     fn admit_rooms(&mut self) {

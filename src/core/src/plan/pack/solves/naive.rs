@@ -43,9 +43,14 @@ impl<'a> Run<'_, '_, 'a, '_> {
 
     /// Returns one pod per node, and first fit, for the pods on new nodes with known prices; `None` if there are no such pods. `limits`
     /// are those before the plan.
-    pub(crate) fn ways(&mut self, tiers: &Tiers<'_>, limits: Limits) -> Option<[Way; 2]> {
+    pub(crate) fn ways(&mut self, tiers: &Tiers<'_>, mut limits: Limits) -> Option<[Way; 2]> {
         let mut bought: BTreeMap<usize, usize> = BTreeMap::new();
-        for node in self.outcome.new.iter().filter(|node| node.offer.availability.price().is_some()) {
+        for node in &self.outcome.new {
+            if node.offer.availability.price().is_none() {
+                // The plan has this node beside any other way, too.
+                limits.take(&node.uses);
+                continue;
+            }
             for (class, count) in &node.content {
                 *bought.entry(*class).or_default() += *count as usize;
             }
@@ -69,7 +74,8 @@ impl<'a> Run<'_, '_, 'a, '_> {
         let mut ways = [false, true].map(|packs| self.way(tiers, &start, packs));
         (self.queues, self.outcome.commitments, *self.limits) = (queues, commitments, limits);
         for way in &mut ways {
-            way.baseline.serves_later = self.serves_later(&in_rooms, &way.served);
+            (way.baseline.serves_later, way.baseline.defers_priorities) =
+                self.serves_later(&in_rooms, &way.served);
         }
         Some(ways)
     }
@@ -84,15 +90,19 @@ impl<'a> Run<'_, '_, 'a, '_> {
         pods
     }
 
-    /// Returns whether the first round in which another way serves other numbers of pods than the plan serves fewer.
-    fn serves_later(&self, in_rooms: &[usize], served: &[Vec<usize>]) -> bool {
+    /// Returns whether the first round in which another way serves other numbers of pods than the plan serves fewer, if the highest
+    /// priority with such a round decides; and whether that holds although it does not for the pods of all priorities together.
+    fn serves_later(&self, in_rooms: &[usize], served: &[Vec<usize>]) -> (bool, bool) {
         let mut served = served.to_vec();
         if let Some(first) = served.first_mut() {
             for (pods, more) in first.iter_mut().zip(in_rooms) {
                 *pods += more;
             }
         }
-        self.by_priority(&served) < self.by_priority(&self.served)
+        let is_later = self.by_priority(&served) < self.by_priority(&self.served);
+        let in_all =
+            |served: &[Vec<usize>]| -> Vec<usize> { served.iter().map(|round| round.iter().sum()).collect() };
+        (is_later, is_later && in_all(&served) >= in_all(&self.served))
     }
 
     /// Computes one way from its start: first fit if it `packs`, else one pod per node.

@@ -64,6 +64,18 @@ impl<'c> Tiers<'c> {
         }
     }
 
+    /// Returns one tier for each class: pools of all weights, without preferences. `candidates` are its own, then those of `more`.
+    pub fn joined<'j>(&self, more: &Tiers<'_>, candidates: &'j [NodeCandidate]) -> Tiers<'j> {
+        let first = self.candidates.len();
+        let of = |(class, asked): (usize, &Homes)| -> Homes {
+            let more = more.without_preferences(class).into_iter().map(|at| first + at);
+            let homes: Rc<[usize]> = self.without_preferences(class).into_iter().chain(more).collect();
+            asked.last().map(|(signature, _)| (*signature, homes)).into_iter().collect()
+        };
+        let holding = self.holding.iter().enumerate().map(of).collect();
+        Tiers { candidates, holding, of_classes: Vec::new() }.together()
+    }
+
     /// Returns the number of rounds in which all tiers have their turn; at least one.
     pub fn rounds(&self) -> usize {
         self.of_classes.iter().map(Vec::len).max().unwrap_or(0).max(1)

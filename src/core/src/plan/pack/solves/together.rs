@@ -24,7 +24,7 @@ impl<'n> Run<'_, '_, '_, 'n> {
         (rooms, lives, limits): (&Rooms<'n>, &[Option<RoomLife>], &Limits),
         stop: &mut dyn StopSignal,
     ) {
-        if !self.may_serve_more(tiers, limits) {
+        if tiers.rounds() <= 1 || !self.waits_within(&[tiers], limits) {
             return;
         }
         let (mut rooms_left, mut limits_left) = (rooms.clone(), limits.clone());
@@ -53,14 +53,14 @@ impl<'n> Run<'_, '_, '_, 'n> {
 }
 
 impl Run<'_, '_, '_, '_> {
-    /// Returns whether a pod waits that a node within `limits` would hold.
-    fn may_serve_more(&self, tiers: &Tiers<'_>, limits: &Limits) -> bool {
-        let is_served = |class: usize| {
+    /// Returns whether a pod waits that a node of these candidates within `limits` would hold.
+    pub(crate) fn waits_within(&self, all: &[&Tiers<'_>], limits: &Limits) -> bool {
+        let holds = |tiers: &Tiers<'_>, class: usize| {
             let mut homes = tiers.without_preferences(class).into_iter();
             homes.any(|at| limits.allow(&tiers.candidates[at].uses))
         };
         let mut waiting = (0..self.queues.len()).filter(|class| !self.queues[*class].is_empty());
-        tiers.rounds() > 1 && waiting.any(is_served)
+        waiting.any(|class| all.iter().any(|&tiers| holds(tiers, class)))
     }
 
     /// Returns what pods are charged on their further choices, by class and candidate: more with a higher priority.
