@@ -31,7 +31,7 @@ E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(filter-out $(NEWEST_O
 RELEASE := RUSTFLAGS="-C relro-level=partial" $(WITH_TOOLS) cargo build --locked --release
 
 # What the demo needs, and nothing else: no cloud but KWOK.
-DEMO := -p poolwright-cli -p poolwright-plane --no-default-features --features poolwright-cli/kwok,poolwright-cli/highs,poolwright-cli/ring
+DEMO := -p poolwright-cli -p poolwright-plane --no-default-features --features poolwright-cli/kwok,poolwright-cli/system-highs,poolwright-cli/ring
 
 .PHONY: help demo demo-build demo-tree demo-cluster test soak build lint unit control-plane e2e kills differential bench bench-ablation bench-mix bench-scale bench-nodes bench-aws bench-bursts bench-week realise crds clean
 

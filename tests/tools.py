@@ -5,6 +5,7 @@ Each is pinned, installed on first use into the cache that all checkouts share (
 ~/.cache/poolwright), and found there at once from then on:
 
     libclang     read by the build of HiGHS's bindings; a wheel from the Python package index, checked by its hash
+    HiGHS        the LP solver, compiled, for the demo on Linux; a wheel (MIT), checked by its hash. Other builds compile HiGHS
     cargo-deny   licences, sources, bans and advisories of our dependencies; built by cargo from its registry
     moto         the stand-in for AWS (Apache-2.0), for tests of its provider; wheels from the Python package index, each checked
                  by its hash (moto/requirements.txt), in an environment of their own
@@ -17,7 +18,7 @@ Use:
 
     tools.py run COMMAND...   runs a command with libclang found and the shared target directory set
     tools.py run-demo COMMAND...
-                              does the same, but compiles HiGHS as the demo needs it
+                              does the same, but the demo uses the compiled HiGHS instead of compiling it
     tools.py libclang         prints the folder of libclang
     tools.py cargo-deny       prints the path of cargo-deny
     tools.py gang-crds        prints the folder of those CRDs
@@ -47,6 +48,13 @@ LIBCLANG_HASHES = [
 ]
 # The folders in which distributions install it, for systems without pip.
 SYSTEM_LIBCLANG = ["/usr/lib/llvm-*/lib/libclang*.so*", "/usr/lib/*/libclang*.so*", "/usr/lib64/libclang*.so*"]
+
+HIGHS = "1.15.1"
+# The hashes of that version's wheels of `highsbox`, one per platform.
+HIGHS_HASHES = [
+    "17f30d23ef37488467732b45f141146f7c287826a576b4514ae39a8cc4068b28",  # Linux x86-64
+    "d1a3c1742d6fae36a3a18e0c7500530e46de5faa1a42dee65677bf0ae80acda3",  # Linux arm64
+]
 
 CARGO_DENY = "0.20.2"
 
@@ -84,6 +92,27 @@ def lock(name: str):
         yield
 
 
+def download_wheel(package: str, version: str, hashes: list[str], folder: Path) -> Path | None:
+    """Downloads this platform's wheel of a package to a folder. Returns None if pip finds none with one of the hashes; pip
+    then has said why."""
+    requirements = folder / "requirements.txt"
+    checked = " ".join(f"--hash=sha256:{digest}" for digest in hashes)
+    requirements.write_text(f"{package}=={version} {checked}\n", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
+         "--only-binary=:all:", "--require-hashes", "--requirement", str(requirements), "--dest", str(folder)],
+        stdout=sys.stderr)
+    wheels = list(folder.glob("*.whl"))
+    return wheels[0] if done.returncode == 0 and wheels else None
+
+
+def extract(wheel: zipfile.ZipFile, member: str, path: Path) -> None:
+    """Writes a member of a wheel to this path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with wheel.open(member) as packed, open(path, "wb") as file:
+        shutil.copyfileobj(packed, file)
+
+
 def libclang() -> Path:
     """Returns the folder of libclang: LIBCLANG_PATH, or the pinned one."""
     if os.environ.get("LIBCLANG_PATH"):
@@ -100,27 +129,17 @@ def libclang() -> Path:
         say(f"libclang {LIBCLANG}: downloading the wheel (24 MB)")
         with tempfile.TemporaryDirectory(dir=cache() / "tools", prefix=".libclang-") as aside:
             aside = Path(aside)
-            hashes = " ".join(f"--hash=sha256:{digest}" for digest in LIBCLANG_HASHES)
-            requirements = aside / "requirements.txt"
-            requirements.write_text(f"libclang=={LIBCLANG} {hashes}\n", encoding="utf-8")
-            done = subprocess.run(
-                [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
-                 "--only-binary=:all:", "--require-hashes", "--requirement", str(requirements), "--dest", str(aside)],
-                stdout=sys.stderr)
-            wheels = list(aside.glob("*.whl"))
-            if done.returncode != 0 or not wheels:
+            wheel = download_wheel("libclang", LIBCLANG, LIBCLANG_HASHES, aside)
+            if wheel is None:
                 raise Missing("the libclang wheel could not be downloaded (above is what pip says): check that pip "
                               "reaches its index, or install libclang and set LIBCLANG_PATH to its folder")
-            with zipfile.ZipFile(wheels[0]) as wheel:
-                for member in wheel.namelist():
+            with zipfile.ZipFile(wheel) as packed_wheel:
+                for member in packed_wheel.namelist():
                     # The library is in clang/native, which some wheels have in <name>.data/platlib.
                     if "/native/libclang." in f"/{member}":
-                        (aside / "out" / "clang" / "native").mkdir(parents=True, exist_ok=True)
-                        with wheel.open(member) as packed, \
-                                open(aside / "out" / "clang" / "native" / Path(member).name, "wb") as file:
-                            shutil.copyfileobj(packed, file)
+                        extract(packed_wheel, member, aside / "out" / "clang" / "native" / Path(member).name)
             if not (aside / "out").is_dir():
-                raise Missing(f"the wheel {wheels[0].name} holds no libclang: install it and set LIBCLANG_PATH")
+                raise Missing(f"the wheel {wheel.name} holds no libclang: install it and set LIBCLANG_PATH")
             os.rename(aside / "out", home)
     return native
 
@@ -227,12 +246,53 @@ def highs(name: str) -> Path:
     return cache() / "tools" / name
 
 
+def compiled_highs() -> Path | None:
+    """Returns the folder of the compiled HiGHS, or None where it cannot be used and has to be compiled."""
+    if sys.platform != "linux" or shutil.which("pkg-config") is None:
+        return None
+    home = cache() / "tools" / f"highs-{HIGHS}"
+    with lock("highs"):
+        if home.is_dir():
+            return home
+        say(f"HiGHS {HIGHS}: downloading the wheel (10 MB)")
+        with tempfile.TemporaryDirectory(dir=cache() / "tools", prefix=".highs-") as aside:
+            aside = Path(aside)
+            wheel = download_wheel("highsbox", HIGHS, HIGHS_HASHES, aside)
+            if wheel is None:
+                say("HiGHS could not be downloaded (above is what pip says): the demo compiles it, which takes two minutes more")
+                return None
+            out = aside / "out"
+            with zipfile.ZipFile(wheel) as packed_wheel:
+                for member in packed_wheel.namelist():
+                    _, found, path = member.partition("/highs_dist/")
+                    if found and path.startswith(("include/highs/", "lib/libhighs.so")):
+                        extract(packed_wheel, member, out / path)
+            # Without its requirements: this library needs no other of the wheel.
+            (out / "lib" / "pkgconfig").mkdir(parents=True)
+            (out / "lib" / "pkgconfig" / "highs.pc").write_text(
+                f"Name: HiGHS\nDescription: LP solver\nVersion: {HIGHS}\n"
+                f"Libs: -L{home}/lib -lhighs\nCflags: -I{home}/include/highs\n", encoding="utf-8")
+            os.rename(out, home)
+    return home
+
+
 def environment() -> dict[str, str]:
     """Returns the environment for cargo: libclang, how HiGHS is compiled, and one target directory for all checkouts."""
     env = dict(os.environ, LIBCLANG_PATH=str(libclang()))
     env.setdefault("CARGO_TARGET_DIR", str(cache() / "target"))
     env.setdefault("CMAKE_TOOLCHAIN_FILE", str(highs("highs.cmake")))
     return env
+
+
+def demo_environment() -> dict[str, str]:
+    """Returns the environment for the build of the demo, which finds the compiled HiGHS through pkg-config."""
+    env = environment() | {"CMAKE_TOOLCHAIN_FILE": str(highs("demo.cmake"))}
+    home = compiled_highs()
+    if home is None:
+        # It never takes the system's HiGHS, which may be of any version.
+        return env | {"HIGHS_NO_PKG_CONFIG": "1"}
+    flags = f"{env.get('RUSTFLAGS', '')} -C link-arg=-Wl,-rpath,{home / 'lib'}"
+    return env | {"PKG_CONFIG_PATH": str(home / "lib" / "pkgconfig"), "RUSTFLAGS": flags.strip()}
 
 
 def main(arguments: list[str]) -> int:
@@ -242,7 +302,7 @@ def main(arguments: list[str]) -> int:
                 env = environment()
                 os.execvpe(command, [command, *rest], env)
             case ["run-demo", command, *rest]:
-                os.execvpe(command, [command, *rest], environment() | {"CMAKE_TOOLCHAIN_FILE": str(highs("demo.cmake"))})
+                os.execvpe(command, [command, *rest], demo_environment())
             case ["libclang"]:
                 print(libclang())
             case ["moto"]:
