@@ -16,6 +16,7 @@ mod daemonset;
 mod duration;
 mod ending;
 mod error;
+mod gang_marks;
 mod gangs;
 pub mod manifest;
 mod namespace;

@@ -8,6 +8,7 @@ mod choices;
 mod fields;
 mod gangs;
 mod hooks;
+mod job_refusals;
 mod kinds;
 mod labels;
 mod missing;
@@ -26,6 +27,8 @@ mod spreads;
 mod storage;
 mod there;
 mod twins;
+mod volume_refusals;
+mod workload_refusals;
 
 use std::collections::BTreeSet;
 

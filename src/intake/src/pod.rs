@@ -9,7 +9,8 @@ use poolwright_core::{ObjectKey, Pod, PodHealth, PodKey, PodPhase, PodRole, PodS
 use crate::error::{IntakeError, OfObject, object_name};
 use crate::others::{self, Owner};
 use crate::{
-    admission, duration, ending, pod_groups, preferences, quota_scope, requests, rules, unmodelled, volumes,
+    admission, duration, ending, gang_marks, pod_groups, preferences, quota_scope, requests, rules,
+    unmodelled, volumes,
 };
 
 /// The scheduler of pods that name none.
@@ -39,6 +40,7 @@ pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, FieldProblem> 
     let labels = meta.labels.clone().unwrap_or_default();
     let owner = Owner { namespace: &key.namespace, labels: &labels };
     let model = pod_spec(path, owner, spec, from.status.as_ref())?;
+    let (gang, mark) = gang_marks::of_pod(from, spec).unzip();
     Ok(Pod {
         uid: uid_of(meta),
         duration: duration::of(from, &model.requests, priority),
@@ -49,7 +51,8 @@ pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, FieldProblem> 
         volumes: volumes::of_pod(&key.name, spec),
         priority,
         scheduler: spec.scheduler_name.clone().unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned()),
-        group: pod_groups::group_of(spec),
+        group: pod_groups::group_of(spec).or(gang),
+        gang: mark.map(Box::new),
         role: role(meta),
         replaces: None,
         phase: phase(from, spec),

@@ -24,6 +24,8 @@ use crate::template::{Expanded, Expansion, GangOf, Making, Role, Template, count
 use crate::workload::selecting;
 use crate::workloads::{BEING_DELETED, ENDED, SUSPENDED};
 
+pub(crate) use layouts::{MPI_ROLE, RAY_NODE, TRAINING_JOB, TRAINING_ROLE, needed_role};
+
 type Problems = Vec<FieldProblem>;
 
 /// Pods of one template.

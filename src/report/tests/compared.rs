@@ -84,6 +84,7 @@ fn pod(at: usize, requests: ResourceList) -> Pod {
         priority: 0,
         scheduler: "default-scheduler".into(),
         group: None,
+        gang: None,
         role: PodRole::Workload,
         replaces: None,
         phase: PodPhase::Unschedulable { since: Timestamp::UNIX_EPOCH, message: String::new() },

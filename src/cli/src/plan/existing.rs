@@ -83,8 +83,13 @@ pub fn add(existing: Existing, snapshot: &mut Snapshot, notes: &mut Vec<String>)
     };
     notes.extend(ours("NodePools", manifest.pools.len()));
     let mut waiting = 0;
-    for pod in manifest.pods {
+    for mut pod in manifest.pods {
         if matches!(pod.phase, PodPhase::Bound { .. }) {
+            // If the other input has the object of its gang, that gang counts only the pods that it lacks.
+            let key = pod.group_key().filter(|_| pod.gang.is_some());
+            if key.is_some_and(|key| snapshot.pod_groups.contains_key(&key)) {
+                (pod.group, pod.gang) = (None, None);
+            }
             snapshot.pods.insert(pod.key.clone(), Arc::new(pod));
         } else if !matches!(pod.phase, PodPhase::Finished) && !snapshot.pods.contains_key(&pod.key) {
             waiting += 1;

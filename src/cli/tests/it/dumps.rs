@@ -166,14 +166,45 @@ fn units_that_a_limit_leaves_without_room_are_counted_beside_those_that_fit_no_o
     assert!(told.contains("the plan leaves 1 more unit of its buffer without room"), "{told}");
 }
 
-/// Plans with these objects as those of `--existing`, in a file of this name, and returns the notes.
-fn told_beside(name: &str, existing: &[Value], args: &[&str], input: &str) -> String {
+/// Plans with these objects as those of `--existing`, in a file of this name.
+fn plan_beside(name: &str, existing: &[Value], args: &[&str], input: &str) -> Value {
     let file = std::env::temp_dir().join(format!("poolwright-{name}-{}.json", std::process::id()));
     std::fs::write(&file, list(existing)).expect("a temporary file");
     let args = [args, &["--existing", file.to_str().expect("UTF-8")]].concat();
-    let told = notes(&plan(&args, input));
+    let plan = plan(&args, input);
     std::fs::remove_file(&file).expect("it is ours");
-    told
+    plan
+}
+
+/// Plans as [`plan_beside`] does, and returns the notes.
+fn told_beside(name: &str, existing: &[Value], args: &[&str], input: &str) -> String {
+    notes(&plan_beside(name, existing, args, input))
+}
+
+#[test]
+fn existing_pods_of_a_training_job_do_not_stand_in_for_those_that_it_lacks() {
+    let container =
+        json!({"name": "pytorch", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "1"}}});
+    let workers = json!({"replicas": 3, "template": {"spec": {"containers": [container]}}});
+    let job = stored(json!({"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob",
+        "metadata": {"name": "train", "namespace": "ml"}, "spec": {"pytorchReplicaSpecs": {"Worker": workers}}}));
+    let mut runs = pod("train-worker-0", Some("there"));
+    runs["metadata"]["labels"] = json!({"training.kubeflow.org/replica-type": "worker"});
+    runs["metadata"]["ownerReferences"] = json!([{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob",
+        "name": "train", "uid": "u-PyTorchJob-train", "controller": true}]);
+    let status = json!({"allocatable": {"cpu": "4", "memory": "16Gi", "pods": "9", "nvidia.com/gpu": "1"},
+        "conditions": [{"type": "Ready", "status": "True"}]});
+    let full =
+        stored(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "there"}, "status": status}));
+    let nodes = |most: u32| {
+        let mut pool = pool();
+        pool["spec"]["limits"] = json!({"nvidia.com/gpu": most});
+        let input = list(&[class(), pool, job.clone()]);
+        let plan = plan_beside("train", &[full.clone(), runs.clone()], &["-f", "-"], &input);
+        plan["nodes"].as_array().map(Vec::len)
+    };
+    assert_eq!(nodes(1), Some(0), "it lacks two workers");
+    assert!(nodes(2) > Some(0));
 }
 
 #[test]

@@ -178,7 +178,7 @@ pub(crate) fn incomplete(snapshot: &Snapshot) -> BTreeMap<ObjectKey, Lack> {
 
 /// Returns a PodGroup, if it exists.
 pub(crate) fn group<'a>(snapshot: &'a Snapshot, key: &ObjectKey) -> Option<&'a PodGroup> {
-    snapshot.pod_groups.get(key).map(AsRef::as_ref)
+    snapshot.pod_group(key)
 }
 
 /// Returns the state of a PodGroup and its existing pods.

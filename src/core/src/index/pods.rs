@@ -48,7 +48,10 @@ impl ClusterIndex {
     /// Removes a pod.
     pub fn delete_pod(&mut self, key: &ObjectKey) -> Change {
         let Some(pod) = self.state.pods.remove(&PodKey::Existing(key.clone())) else { return Change::None };
-        Change::Life.max(self.size_daemonsets(&pod)).max(self.frees_limit(&pod, None))
+        // The others of its gang may start without it.
+        let frees_gang = pod.gang.is_some() && is_unbound(&pod);
+        let change = if frees_gang { Change::Room } else { Change::Life };
+        change.max(self.size_daemonsets(&pod)).max(self.frees_limit(&pod, None))
     }
 
     /// Replaces all pods.
@@ -97,6 +100,7 @@ impl ClusterIndex {
     /// Returns whether the pod waits for a PodGroup that does not exist.
     fn lacks_group(&self, pod: &Pod) -> bool {
         pod.phase == PodPhase::Waiting
+            && pod.gang.is_none()
             && pod.group_key().is_some_and(|key| !self.state.pod_groups.contains_key(&key))
     }
 
@@ -106,6 +110,10 @@ impl ClusterIndex {
         let claim = self.state.claims.get(&ClaimName(target.clone()));
         *uid == pod.uid && claim.map_or(target == node, |claim| claim.node_name.as_deref() == Some(node))
     }
+}
+
+fn is_unbound(pod: &Pod) -> bool {
+    !matches!(pod.phase, PodPhase::Bound { .. } | PodPhase::Finished)
 }
 
 fn wants_node(pod: &Pod) -> bool {

@@ -236,7 +236,7 @@ fn open_since(
     let mut gangs: BTreeMap<ObjectKey, Option<Timestamp>> = BTreeMap::new();
     for (target, pods) in expected {
         for key in pods.iter().filter_map(|pod| pod.group_key()) {
-            if snapshot.pod_groups.get(&key).is_none_or(|group| group.min_count.is_none()) {
+            if snapshot.pod_group(&key).is_none_or(|group| group.min_count.is_none()) {
                 continue;
             }
             let Some(claim) = snapshot.claims.get(&ClaimName((*target).to_owned())) else { continue };

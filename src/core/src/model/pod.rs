@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::ResourceList;
 use serde::{Deserialize, Serialize};
 
+use crate::model::gang_mark::GangMark;
 use crate::model::names::ClaimName;
 use crate::model::pod_affinity::{HostPort, PodAffinityTerm, TopologySpreadConstraint};
 use crate::model::pod_key::{ObjectKey, PodKey};
@@ -74,8 +75,12 @@ pub struct Pod {
     pub priority: i32,
     /// The name of its scheduler.
     pub scheduler: String,
-    /// `spec.schedulingGroup`: the name of the PodGroup that it belongs to, in its namespace.
+    /// `spec.schedulingGroup`: the name of the PodGroup that it belongs to, in its namespace. Of a gang that is no object of a cluster,
+    /// what it stands for: `PyTorchJob ml/train`.
     pub group: Option<String>,
+    /// What is written on it about its gang, if nothing else says how many pods of `group` start together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gang: Option<Box<GangMark>>,
     /// Its role.
     pub role: PodRole,
     /// The pod that it will replace; `None` for every pod that exists.
@@ -149,6 +154,7 @@ impl Pod {
             priority: 0,
             scheduler: "default-scheduler".to_owned(),
             group: None,
+            gang: None,
             role: PodRole::Workload,
             replaces: None,
             phase: PodPhase::Waiting,

@@ -35,7 +35,7 @@ impl PodGroup {
 }
 
 /// A role in a gang: pods that the others need, such as the master of a training job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GroupRole {
     /// Its name in messages: `master`.
     pub name: String,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use poolwright_catalog::ResourceList;
 
+use crate::model::gang_mark::MarkedGangs;
 use crate::model::names::Uid;
 use crate::model::persistent_map::PersistentMap;
 use crate::model::pod::{Pod, PodPhase, PodRole};
@@ -24,6 +25,7 @@ pub struct Pods {
     owned: PersistentMap<(Uid, PodKey), Arc<Pod>>,
     /// The pods of each PodGroup.
     grouped: PersistentMap<(ObjectKey, PodKey), Arc<Pod>>,
+    pub(crate) marked: MarkedGangs,
     nodes: PersistentMap<String, Arc<OnNode>>,
     /// The number of pods by traits and node. Nodes are named by [`OnNode::number`].
     alike: PersistentMap<PodTraits, PersistentMap<u32, Count>>,
@@ -254,6 +256,7 @@ impl Pods {
         }
         if let Some(group) = pod.group_key() {
             self.grouped.insert((group, pod.key.clone()), pod.clone());
+            self.marked.add(&pod);
         }
         if let Some(size) = daemon_size(&pod) {
             let count = self.daemons.get(&size).copied().unwrap_or_default();
@@ -290,6 +293,7 @@ impl Pods {
         }
         if let Some(group) = pod.group_key() {
             self.grouped.remove(&(group, pod.key.clone()));
+            self.marked.remove(pod);
         }
         if let Some(size) = daemon_size(pod) {
             match self.daemons.get(&size).copied() {

@@ -129,6 +129,11 @@ impl Snapshot {
         Some(Namespace { name: name.to_owned(), labels, limits })
     }
 
+    /// Returns a PodGroup: an object of the cluster, or the gang that its pods form by what is written on them.
+    pub fn pod_group(&self, key: &ObjectKey) -> Option<&PodGroup> {
+        self.pod_groups.get(key).or_else(|| self.pods.marked.get(key)).map(AsRef::as_ref)
+    }
+
     /// Returns whether the user wrote no pool, so that one stands for the whole catalogue.
     pub fn has_implicit_pool(&self) -> bool {
         self.pools.values().any(|pool| pool.is_implicit)

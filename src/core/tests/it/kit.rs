@@ -162,6 +162,7 @@ pub fn pod(name: &str, requests: ResourceList) -> Pod {
         priority: 0,
         scheduler: "default-scheduler".into(),
         group: None,
+        gang: None,
         role: PodRole::Workload,
         replaces: None,
         phase: PodPhase::Unschedulable { since: at(0), message: "0/0 nodes are available".into() },

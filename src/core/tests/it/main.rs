@@ -18,6 +18,7 @@ mod expected_volumes;
 mod explanations;
 mod followed_advice;
 mod gang_losses;
+mod gang_marks;
 mod gang_roles;
 mod gangs;
 mod health;

@@ -12,12 +12,8 @@ use super::refusals::Problems;
 /// A field, and what it may be.
 type Choice = (&'static str, &'static [&'static str]);
 
-const VOLUME_MODE: Choice = ("spec.volumeMode", &["Filesystem", "Block"]);
 const ROLLS: Choice = ("spec.updateStrategy.type", &["RollingUpdate", "OnDelete"]);
 const KEEPS: &[&str] = &["Retain", "Delete"];
-
-/// The modes in which a volume can be mounted.
-const ACCESS_MODES: [&str; 4] = ["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"];
 
 /// The fields of a Job's spec that take one of a few values.
 const OF_JOB: [Choice; 2] = [
@@ -47,10 +43,6 @@ fn choices(group: &str, kind: &str) -> &'static [Choice] {
             ("spec.persistentVolumeClaimRetentionPolicy.whenScaled", KEEPS),
         ],
         ("batch", "CronJob") => &[("spec.concurrencyPolicy", &["Allow", "Forbid", "Replace"])],
-        ("", "PersistentVolumeClaim") => &[VOLUME_MODE],
-        ("", "PersistentVolume") => {
-            &[VOLUME_MODE, ("spec.persistentVolumeReclaimPolicy", &["Retain", "Delete", "Recycle"])]
-        }
         ("storage.k8s.io", "StorageClass") => &[
             ("volumeBindingMode", &["Immediate", "WaitForFirstConsumer"]),
             ("reclaimPolicy", &["Delete", "Retain"]),
@@ -71,9 +63,18 @@ fn choices(group: &str, kind: &str) -> &'static [Choice] {
 /// Returns the fields of a kind that take no negative number.
 fn numbers(group: &str, kind: &str) -> &'static [&'static str] {
     match (group, kind) {
-        ("apps", "Deployment" | "ReplicaSet") | ("", "ReplicationController") => {
-            &["spec.replicas", "spec.minReadySeconds"]
-        }
+        ("apps", "Deployment") => &[
+            "spec.replicas",
+            "spec.minReadySeconds",
+            "spec.progressDeadlineSeconds",
+            "spec.revisionHistoryLimit",
+        ],
+        ("apps", "ReplicaSet") | ("", "ReplicationController") => &["spec.replicas", "spec.minReadySeconds"],
+        ("batch", "CronJob") => &[
+            "spec.startingDeadlineSeconds",
+            "spec.successfulJobsHistoryLimit",
+            "spec.failedJobsHistoryLimit",
+        ],
         ("apps", "DaemonSet") => &["spec.minReadySeconds"],
         ("apps", "StatefulSet") => {
             &["spec.replicas", "spec.minReadySeconds", "spec.updateStrategy.rollingUpdate.partition"]
@@ -103,12 +104,6 @@ impl Object {
                 job("spec.jobTemplate.spec", &spec["jobTemplate"]["spec"], &mut problems);
             }
             ("jobset.x-k8s.io", "JobSet") => job_set(items(&spec["replicatedJobs"]), &mut problems),
-            ("", "PersistentVolumeClaim" | "PersistentVolume") => {
-                for (place, mode) in items(&spec["accessModes"]).iter().enumerate() {
-                    one_of(&format!("spec.accessModes[{place}]"), mode, &ACCESS_MODES, &mut problems);
-                }
-                selector("spec.selector", &spec["selector"], &mut problems);
-            }
             ("", "Service") => labels::labels("spec.selector", &spec["selector"], &mut problems),
             ("", "Node") => {
                 for (place, taint) in items(&spec["taints"]).iter().enumerate() {

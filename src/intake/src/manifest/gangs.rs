@@ -114,7 +114,8 @@ impl Gangs {
                     .copied()
                     .filter(|at| {
                         let pod = &manifest.pods[*at];
-                        pod.group.is_none() && pod.phase != PodPhase::Finished
+                        // The object says more about its gang than the pods do.
+                        (pod.group.is_none() || pod.gang.is_some()) && pod.phase != PodPhase::Finished
                     })
                     .collect();
                 // Of a gang whose pods are all withheld, or belong to a PodGroup of their own, nothing is planned.
@@ -138,6 +139,7 @@ impl Gangs {
                 }
                 for at in places {
                     manifest.pods[at].group = Some(gang.name.clone());
+                    manifest.pods[at].gang = None;
                 }
                 manifest.pod_groups.push(PodGroup {
                     key: ObjectKey::new(&of.namespace, &gang.name),

@@ -44,6 +44,11 @@ pub(super) fn key(path: &str, key: &Value, into: &mut Problems) {
     into.extend(key.and_then(|key| refused_key(path, key, key)));
 }
 
+/// Returns whether a text has the form of the key of a label, as other names also have (`IsQualifiedName` in Kubernetes).
+pub(super) fn is_key(text: &str) -> bool {
+    refused_key("", text, text).is_none()
+}
+
 /// Adds a problem for each text of a list that is not the key of a label.
 pub(super) fn keys(path: &str, list: &Value, into: &mut Problems) {
     for (at, one) in items(list).iter().enumerate() {

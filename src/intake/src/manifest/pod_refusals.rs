@@ -11,6 +11,7 @@ use super::labels;
 use super::names::{NameRule, items};
 use super::refusals::Problems;
 use super::spreads;
+use super::volume_refusals;
 use mounts::Volumes;
 
 /// The fields of rules about nodes and about other pods.
@@ -79,7 +80,11 @@ fn pod(path: &str, spec: &Value, claims: &[&str], into: &mut Problems) {
         one_of(&format!("{path}.{field}"), &spec[field], known, into);
     }
     one_of(&format!("{path}.os.name"), &spec["os"]["name"], &["linux", "windows"], into);
+    fields::deadline(path, spec, into);
+    fields::gates(path, spec, into);
+    fields::resource_claims(&format!("{path}.resourceClaims"), items(&spec["resourceClaims"]), into);
     containers(path, spec, claims, into);
+    fields::host_ports(path, spec, into);
     labels::labels(&format!("{path}.nodeSelector"), &spec["nodeSelector"], into);
     volumes(&format!("{path}.volumes"), items(&spec["volumes"]), into);
     affinity(&format!("{path}.affinity"), &spec["affinity"], into);
@@ -116,7 +121,7 @@ fn is_missing(value: &Value) -> bool {
 }
 
 /// Adds a problem if a field has no value. Returns whether it has one.
-fn required(path: &str, value: &Value, next: &str, into: &mut Problems) -> bool {
+pub(super) fn required(path: &str, value: &Value, next: &str, into: &mut Problems) -> bool {
     if is_missing(value) {
         into.push(FieldProblem::new(path, "missing", next));
     }
@@ -176,6 +181,13 @@ fn volumes(path: &str, volumes: &[Value], into: &mut Problems) {
         if claim.is_object() {
             let path = format!("{path}.persistentVolumeClaim.claimName");
             required(&path, &claim["claimName"], "add the name of the claim", into);
+        }
+        if volume["ephemeral"].is_object() {
+            let template = &volume["ephemeral"]["volumeClaimTemplate"];
+            let path = format!("{path}.ephemeral.volumeClaimTemplate");
+            if required(&path, template, "add it", into) && template.is_object() {
+                into.extend(volume_refusals::claim(&format!("{path}.spec"), &template["spec"]));
+            }
         }
     }
 }
@@ -286,7 +298,7 @@ fn is_number(values: &[Value]) -> bool {
     matches!(values, [Value::String(text)] if text.parse::<i64>().is_ok())
 }
 
-fn tolerates(path: &str, toleration: &Value, into: &mut Problems) {
+pub(super) fn tolerates(path: &str, toleration: &Value, into: &mut Problems) {
     labels::key(&format!("{path}.key"), &toleration["key"], into);
     let operator = toleration["operator"].as_str().unwrap_or_default();
     // Clusters with a feature gate compare numbers, which is not modelled: such a pod is not planned, and its message says why.

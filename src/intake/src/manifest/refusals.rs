@@ -5,11 +5,11 @@ use poolwright_catalog::ResourceName;
 use poolwright_catalog::quantity::amount;
 use serde_json::Value;
 
-use super::labels;
+use super::names::{NameRule, items};
 use super::objects::{Object, group, meta};
-use super::operator_refusals;
-use super::pod_refusals;
+use super::pod_refusals::{self, required, tolerates};
 use super::slips::slip;
+use super::{job_refusals, labels, operator_refusals, volume_refusals, workload_refusals};
 use crate::admission::built_in;
 use crate::error::{IntakeError, OfObject, add_untold, quantity_problem};
 use crate::pod_sets;
@@ -44,10 +44,15 @@ impl Object {
         }
         let spec = &self.value["spec"];
         let mut problems = match (group(&self.api_version), self.kind.as_str()) {
-            ("batch", "Job") => job("spec", spec),
-            ("batch", "CronJob") => job("spec.jobTemplate.spec", &spec["jobTemplate"]["spec"]),
-            ("apps", kind @ ("Deployment" | "ReplicaSet" | "DaemonSet")) => keeps_running(kind, spec),
-            ("apps", "StatefulSet") => stateful_set(spec),
+            ("batch", "Job") => job_refusals::job(&self.value),
+            ("batch", "CronJob") => job_refusals::cron_job(spec),
+            ("apps", kind @ ("Deployment" | "ReplicaSet" | "DaemonSet" | "StatefulSet"))
+            | ("", kind @ "ReplicationController") => workload_refusals::keeps_running(kind, spec),
+            ("policy", "PodDisruptionBudget") => workload_refusals::budget(spec),
+            ("", "PersistentVolumeClaim") => volume_refusals::claim("spec", spec),
+            ("", "PersistentVolume") => volume_refusals::volume(spec),
+            ("storage.k8s.io", "StorageClass") => volume_refusals::storage_class(&self.value),
+            ("node.k8s.io", "RuntimeClass") => runtime_class(&self.value),
             ("scheduling.k8s.io", "PriorityClass") => priority_class(&self.value),
             ("kubeflow.org", kind) => training_job(&self.api_version, kind, spec),
             ("batch.volcano.sh", "Job") => operator_refusals::volcano_job(spec),
@@ -138,15 +143,10 @@ fn resources_below(path: &str, value: &Value, into: &mut Vec<Stated>) {
                         let stated = container["resources"][field].as_object().into_iter().flatten();
                         let path = format!("{path}[{at}].resources.{field}");
                         into.extend(stated.filter_map(|(name, amount)| {
-                            let amount = match amount {
-                                Value::String(text) => text.clone(),
-                                Value::Number(number) => number.to_string(),
-                                _ => return None,
-                            };
                             Some(Stated {
                                 path: format!("{path}{}", key_segment(name)),
                                 name: name.clone(),
-                                amount,
+                                amount: written_amount(amount)?,
                             })
                         }));
                     }
@@ -159,6 +159,15 @@ fn resources_below(path: &str, value: &Value, into: &mut Vec<Stated>) {
             }
         }
         _ => {}
+    }
+}
+
+/// Returns an amount as it is written; `None` if it is neither a text nor a number.
+pub(super) fn written_amount(amount: &Value) -> Option<String> {
+    match amount {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
     }
 }
 
@@ -195,86 +204,14 @@ fn misspelt(name: &str) -> Option<Misspelt> {
     (is_refused || gpu.is_some()).then_some(Misspelt { is_refused, meant: gpu })
 }
 
-/// Checks the spec of a Job at a path.
-fn job(path: &str, spec: &Value) -> Problems {
-    let mut problems = Vec::new();
-    let pods = &spec["template"]["spec"];
-    let policy = &pods["restartPolicy"];
-    let next = "write OnFailure or Never, because the pods of a Job must end";
-    let at = format!("{path}.template.spec.restartPolicy");
-    // A template that is missing, and a policy that is no text, are told elsewhere.
-    if pods.is_object() && (policy.is_null() || *policy == "") {
-        problems.push(FieldProblem::new(at, "missing", next));
-    } else if let Some(other) = policy.as_str().filter(|policy| !["OnFailure", "Never"].contains(policy)) {
-        problems.push(FieldProblem::new(at, format!("an API server refuses `{other}` in a Job"), next));
-    }
-    if spec["completionMode"] == "Indexed" && spec["completions"].is_null() {
-        let at = format!("{path}.completions");
-        let next = "add it, because a Job with completionMode Indexed has one pod for each index";
-        problems.push(FieldProblem::new(at, "missing", next));
-    }
-    problems
-}
-
-/// Checks that the selector of a workload selects the pods of its template.
-fn selector(spec: &Value) -> Problems {
-    if !spec.is_object() {
-        return Vec::new();
-    }
-    if spec["selector"].is_null() {
-        let next = "add matchLabels with labels of the template";
-        return vec![FieldProblem::new("spec.selector", "missing", next)];
-    }
-    let says = |field: &str| match &spec["selector"][field] {
-        Value::Null => false,
-        Value::Object(labels) => !labels.is_empty(),
-        Value::Array(rules) => !rules.is_empty(),
-        // A value of another type is told elsewhere.
-        _ => true,
-    };
-    if spec["selector"].is_object() && !says("matchLabels") && !says("matchExpressions") {
-        let (cause, next) =
-            ("an API server refuses an empty selector", "add matchLabels with labels of the template");
-        return vec![FieldProblem::new("spec.selector", cause, next)];
-    }
-    // A template that is missing is told elsewhere.
-    let template = Some(&spec["template"]).filter(|template| template.is_object());
-    let wanted = spec["selector"]["matchLabels"].as_object().filter(|_| template.is_some());
-    let labels = template.map_or(&Value::Null, |template| &template["metadata"]["labels"]);
-    let lacks = |(key, value): &(&String, &Value)| value.is_string() && labels[key.as_str()] != **value;
-    let problem = |(key, value): (&String, &Value)| {
-        let value = value.as_str().unwrap_or_default();
-        FieldProblem::new(
-            format!("spec.selector.matchLabels{}", key_segment(key)),
-            format!("the labels of the template do not have `{key}: {value}`"),
-            "write the same labels in both",
-        )
-    };
-    wanted.into_iter().flatten().filter(lacks).map(problem).collect()
-}
-
-/// Checks a workload that keeps its pods running.
-fn keeps_running(kind: &str, spec: &Value) -> Problems {
-    let mut problems = selector(spec);
-    let policy = spec["template"]["spec"]["restartPolicy"].as_str();
-    if let Some(policy) = policy.filter(|policy| ["OnFailure", "Never"].contains(policy)) {
-        let cause = format!("an API server refuses `{policy}` in a {kind}");
-        let next = "write Always, or use a Job, whose pods end";
-        problems.push(FieldProblem::new("spec.template.spec.restartPolicy", cause, next));
-    }
-    problems
-}
-
-fn stateful_set(spec: &Value) -> Problems {
-    let mut problems = keeps_running("StatefulSet", spec);
-    let policy = spec["podManagementPolicy"].as_str().filter(|policy| !policy.is_empty());
-    if let Some(policy) = policy.filter(|policy| !["OrderedReady", "Parallel"].contains(policy)) {
-        let cause = format!("`{policy}` is not a policy of a StatefulSet");
-        problems.push(FieldProblem::new("spec.podManagementPolicy", cause, "use OrderedReady or Parallel"));
-    }
-    if let Some(start) = spec["ordinals"]["start"].as_i64().filter(|start| *start < 0) {
-        let cause = format!("`{start}` is negative");
-        problems.push(FieldProblem::new("spec.ordinals.start", cause, "write zero or more"));
+/// Checks a RuntimeClass (`ValidateRuntimeClass`).
+fn runtime_class(class: &Value) -> Problems {
+    let (mut problems, handler) = (Vec::new(), &class["handler"]);
+    required("handler", handler, "add the name that the nodes have for it, such as nvidia", &mut problems);
+    let name = handler.as_str().filter(|name| !name.is_empty());
+    problems.extend(name.and_then(|name| NameRule::Label.broken_by("handler", name)));
+    for (at, toleration) in items(&class["scheduling"]["tolerations"]).iter().enumerate() {
+        tolerates(&format!("scheduling.tolerations[{at}]"), toleration, &mut problems);
     }
     problems
 }

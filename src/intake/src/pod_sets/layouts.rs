@@ -26,6 +26,22 @@ pub(super) fn replica_specs(kind: &str) -> Option<&'static str> {
     TRAINING_JOBS.iter().find(|(known, _)| *known == kind).map(|(_, field)| *field)
 }
 
+/// The label of a pod of a training job with the name of the job.
+pub(crate) const TRAINING_JOB: &str = "training.kubeflow.org/job-name";
+/// The label of a pod of a training job with its role.
+pub(crate) const TRAINING_ROLE: &str = "training.kubeflow.org/replica-type";
+/// The same for the operator of MPIJobs `v2beta1`.
+pub(crate) const MPI_ROLE: &str = "training.kubeflow.org/job-role";
+
+/// Returns the name of a role of a training job in messages, if the other pods do nothing without it.
+pub(crate) fn needed_role(role: &str) -> Option<&str> {
+    match role {
+        "worker" | "evaluator" => None,
+        "ps" => Some("parameter server"),
+        own => Some(own),
+    }
+}
+
 /// A training job of Kubeflow: all its pods start together, or as many as its policies say.
 pub(super) fn training_job(object: &Value, name: &str) -> Result<Sets, Problems> {
     let kind = object["kind"].as_str().unwrap_or_default();
@@ -48,23 +64,19 @@ pub(super) fn training_job(object: &Value, name: &str) -> Result<Sets, Problems>
         // MPIJobs `v2beta1` have an operator of their own, with another label (`defaultLabels` in kubeflow/mpi-operator). It makes
         // a Service first (`syncHandler`). That of the other jobs makes Services after the pods of a role (`ReconcileJobs`).
         let (of_role, services) = match object["apiVersion"].as_str() {
-            Some("kubeflow.org/v2beta1") => ("training.kubeflow.org/job-role", vec![Service::named(name)]),
-            _ => ("training.kubeflow.org/replica-type", Vec::new()),
+            Some("kubeflow.org/v2beta1") => (MPI_ROLE, vec![Service::named(name)]),
+            _ => (TRAINING_ROLE, Vec::new()),
         };
         let pods =
             PodSet::new(format!("{name}-{lower}"), wanted, format!("{path}.template"), &replicas["template"])
-                .labelled([("training.kubeflow.org/job-name", name), (of_role, &lower)]);
+                .labelled([(TRAINING_JOB, name), (of_role, &lower)]);
         // The launcher of an MPIJob is a Job, and the operator makes the other pods itself.
         let is_launcher = kind == "MPIJob" && role == "Launcher";
         let maker = if is_launcher { Maker::Other("Job", pods.name.clone()) } else { Maker::Itself };
         let is_last = is_launcher && spec["launcherCreationPolicy"] == "WaitForWorkersReady";
         let turn = if is_last { Turn::Last } else { Turn::Any };
         // Whatever the policies say, workers do nothing without the master, the launcher or the parameter servers.
-        let role = match lower.as_str() {
-            "worker" | "evaluator" => None,
-            "ps" => Some("parameter server"),
-            own => Some(own),
-        };
+        let role = needed_role(&lower);
         let role = role.map(|of| Role { name: of.to_owned(), label: (of_role, lower.clone()), spare: 0 });
         sets.all.push(PodSet { maker, fixed: !is_launcher, turn, role, services, ..pods });
         total += wanted;
@@ -278,7 +290,7 @@ pub(super) fn ray_service(object: &Value, name: &str) -> Result<Sets, Problems> 
 }
 
 /// The label of a pod of Ray that says whether it is the head.
-const RAY_NODE: &str = "ray.io/node-type";
+pub(crate) const RAY_NODE: &str = "ray.io/node-type";
 /// The label of a pod of Ray with the name of its group.
 const RAY_GROUP: &str = "ray.io/group";
 

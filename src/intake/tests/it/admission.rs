@@ -306,10 +306,12 @@ fn a_quota_with_scopes_counts_only_pods_that_meet_all_of_them() {
             format!("---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {{name: some}}\nspec: {quota}\n");
         let classes =
             "---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: 9\n";
-        let spec = format!("{{containers: [{{name: a, resources: {{requests: {{cpu: '1'}}}}}}]{fields}}}");
+        let spec = format!(
+            "{{restartPolicy: Never, containers: [{{name: a, resources: {{requests: {{cpu: '1'}}}}}}]{fields}}}"
+        );
+        // Only the pods of a Job may have a deadline.
         let set = format!(
-            "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: w}}\nspec: {{replicas: 3, selector: {{matchLabels: {{a: b}}}}, \
-             template: {{metadata: {{labels: {{a: b}}}}, spec: {spec}}}}}\n"
+            "---\napiVersion: batch/v1\nkind: Job\nmetadata: {{name: w}}\nspec: {{parallelism: 3, completions: 3, template: {{spec: {spec}}}}}\n"
         );
         let manifest = read(&format!("{classes}{quota}{set}"));
         assert_eq!(manifest.notes.len(), usize::from(manifest.pods.len() < 3), "{:?}", manifest.notes);

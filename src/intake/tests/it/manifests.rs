@@ -108,7 +108,7 @@ fn a_list_without_items_is_told_as_such() {
 fn a_workload_without_pods_is_noted_and_other_kinds_are_ignored() {
     let manifest = read(&format!(
         r"
-{{apiVersion: batch/v1, kind: CronJob, metadata: {{name: nightly}}}}
+{{apiVersion: batch/v1, kind: CronJob, metadata: {{name: nightly}}, spec: {{schedule: '@daily', jobTemplate: {{spec: {{{JOB}}}}}}}}}
 ---
 {{apiVersion: v1, kind: ConfigMap, metadata: {{name: settings}}}}
 ---

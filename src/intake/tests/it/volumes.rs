@@ -126,7 +126,9 @@ spec:
   - {metadata: {name: data}, spec: {storageClassName: gp3, resources: {requests: {storage: 1Gi}}}}
   template:
     spec:
-      volumes: [{name: scratch, ephemeral: {volumeClaimTemplate: {spec: {storageClassName: fast}}}}]
+      volumes:
+      - name: scratch
+        ephemeral: {volumeClaimTemplate: {spec: {storageClassName: fast, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}
       containers: [{name: a}]
 ";
 
@@ -150,9 +152,11 @@ fn pods_of_a_file_get_the_claims_that_controllers_would_make() {
 #[test]
 fn a_file_may_hold_claims_volumes_and_classes_and_none_twice() {
     let text = "
-{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {storageClassName: gp3}}
+{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {storageClassName: gp3, accessModes: [ReadWriteOnce],
+  resources: {requests: {storage: 1Gi}}}}
 ---
-{apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, spec: {capacity: {storage: 1Gi}}}
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce],
+  hostPath: {path: /data}}}
 ---
 {apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: gp3}, provisioner: ebs.csi.aws.com}
 ";

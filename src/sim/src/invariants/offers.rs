@@ -50,7 +50,7 @@ pub(super) fn can_be_had(scene: &Scene<'_>, pod: &Pod) -> bool {
 fn starting_with(scene: &Scene<'_>, pod: &Pod) -> Option<u64> {
     let all = scene.cluster.view();
     let Some(key) = pod.group_key() else { return Some(1) };
-    let least = all.pod_groups.get(&key)?.min_count.map_or(1, u64::from);
+    let least = all.pod_group(&key)?.min_count.map_or(1, u64::from);
     let bound = all.pods.of_group(&key).filter(|pod| matches!(pod.phase, PodPhase::Bound { .. })).count();
     let is_startable = all.pods.of_group(&key).count() as u64 >= least;
     is_startable.then(|| least.saturating_sub(bound as u64).max(1))

@@ -194,9 +194,9 @@ fn unmodelled(pod: &Pod, field: &str, rule: &str) -> Unmodelled {
     Unmodelled { pod: pod.key.clone(), field: field.to_owned(), rule: rule.to_owned() }
 }
 
-/// Refuses a pod of a gang, which cannot be scheduled alone.
+/// Refuses a pod of a gang, which cannot be scheduled alone. The scheduler knows no gangs that only operators know.
 fn refuse_gang(cluster: &Cluster, pod: &Pod) -> Result<(), Unmodelled> {
-    let Some(key) = pod.group_key() else { return Ok(()) };
+    let Some(key) = pod.group_key().filter(|_| pod.gang.is_none()) else { return Ok(()) };
     let group = cluster.around.pod_groups.get(&key);
     let is_basic =
         |group: &poolwright_core::PodGroup| group.min_count.is_none() && group.unmodelled.is_empty();

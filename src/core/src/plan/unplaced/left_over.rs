@@ -119,11 +119,11 @@ impl LeftOver<'_, '_> {
         cordoned: &mut CordonedNodes<'_>,
     ) -> Option<String> {
         let missing = self.missing.get(gang)?;
-        let group = self.inputs.snapshot.pod_groups.get(gang)?;
+        let group = self.inputs.snapshot.pod_group(gang)?;
         let (mut left, mut nodes, mut open) = (cordoned.clone(), BTreeSet::new(), missing.clone());
         for (pod, class, pin) in pods {
             let mut after = open.clone();
-            if !after.meet(Some(group.as_ref()), pod) {
+            if !after.meet(Some(group), pod) {
                 continue;
             }
             let taken = left.take(class, pin, self.inputs.colocation, 1);

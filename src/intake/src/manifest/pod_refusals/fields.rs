@@ -1,9 +1,10 @@
-//! The ports and the environment of containers (`validateContainerPorts` and `ValidateEnv` in Kubernetes).
+//! The ports and the environment of containers (`validateContainerPorts` and `ValidateEnv` in Kubernetes), and some fields of the
+//! whole pod.
 
 use poolwright_api::FieldProblem;
 use serde_json::Value;
 
-use super::{is_missing, one_of, required};
+use super::{is_missing, items, labels, one_of, own_name, required};
 use crate::manifest::refusals::Problems;
 
 /// The most characters in the name of a port.
@@ -57,6 +58,89 @@ fn port_number(path: String, number: &Value, into: &mut Problems) {
     if let Some(number) = number.as_i64().filter(|number| !(1..=65_535).contains(number)) {
         let cause = format!("{number} is not a port");
         into.push(FieldProblem::new(path, cause, "use a number from 1 to 65535"));
+    }
+}
+
+/// Adds what is wrong with the ports that the containers take from their node (`validatePodHostNetworkDeps` and
+/// `checkHostPortConflicts`). With host networking, each port is one of the node.
+pub(super) fn host_ports(path: &str, spec: &Value, into: &mut Problems) {
+    let is_on_host = spec["hostNetwork"] == true;
+    let mut taken = Vec::new();
+    for (at, container) in items(&spec["containers"]).iter().enumerate() {
+        for (place, port) in items(&container["ports"]).iter().enumerate() {
+            let path = format!("{path}.containers[{at}].ports[{place}]");
+            let own = port["containerPort"].as_i64();
+            let stated = port["hostPort"].as_i64().filter(|host| *host != 0);
+            if let Some((own, host)) = own.zip(stated).filter(|(own, host)| is_on_host && own != host) {
+                let cause =
+                    format!("`{host}` is not the containerPort {own}, as it must be with hostNetwork");
+                into.push(FieldProblem::new(format!("{path}.hostPort"), cause, "remove it"));
+            }
+            let Some(host) = stated.or(own.filter(|_| is_on_host)) else { continue };
+            let text = |field: &str, default: &'static str| {
+                port[field].as_str().filter(|text| !text.is_empty()).unwrap_or(default)
+            };
+            let place = (host, text("protocol", "TCP"), text("hostIP", ""));
+            if taken.contains(&place) {
+                let field = if stated.is_some() { "hostPort" } else { "containerPort" };
+                let cause = format!("another port of the pod takes port {host} ({}) of the node", place.1);
+                into.push(FieldProblem::new(format!("{path}.{field}"), cause, "change one of them"));
+            }
+            taken.push(place);
+        }
+    }
+}
+
+/// Checks how long a pod may run. A Job may have a deadline of zero, but a pod may not.
+pub(super) fn deadline(path: &str, spec: &Value, into: &mut Problems) {
+    let most = i64::from(i32::MAX);
+    let seconds = spec["activeDeadlineSeconds"].as_i64();
+    if let Some(seconds) = seconds.filter(|seconds| !(1..=most).contains(seconds)) {
+        let cause = format!("`{seconds}` is not from 1 to {most}");
+        let next = "write such a number, or remove it";
+        into.push(FieldProblem::new(format!("{path}.activeDeadlineSeconds"), cause, next));
+    }
+}
+
+/// Checks the scheduling gates (`validateSchedulingGates`). A pod with a gate has no node (`ValidatePodCreate`).
+pub(super) fn gates(path: &str, spec: &Value, into: &mut Problems) {
+    let gates = items(&spec["schedulingGates"]);
+    for (at, gate) in gates.iter().enumerate() {
+        let (path, name) = (format!("{path}.schedulingGates[{at}].name"), &gate["name"]);
+        let is_there = required(&path, name, "add it, such as example.com/quota", into);
+        let Some(text) = name.as_str().filter(|_| is_there) else { continue };
+        if !labels::is_key(text) {
+            let cause = format!("an API server refuses the name `{text}`");
+            into.push(FieldProblem::new(path, cause, "write it as `name` or `domain/name`"));
+        } else if gates[..at].iter().any(|other| other["name"] == *name) {
+            let cause = format!("another gate has the name `{text}`");
+            into.push(FieldProblem::new(path, cause, "remove one of them"));
+        }
+    }
+    if !gates.is_empty() && !is_missing(&spec["nodeName"]) {
+        let cause = "an API server refuses it with schedulingGates";
+        into.push(FieldProblem::new(format!("{path}.nodeName"), cause, "remove one of them"));
+    }
+}
+
+/// Checks the devices that a pod claims (`validatePodResourceClaims`).
+pub(super) fn resource_claims(path: &str, claims: &[Value], into: &mut Problems) {
+    let mut seen = Vec::new();
+    for (at, claim) in claims.iter().enumerate() {
+        let path = format!("{path}[{at}]");
+        own_name(&path, &claim["name"], "claim", &mut seen, into);
+        let fields = ["resourceClaimName", "resourceClaimTemplateName"];
+        match fields.into_iter().filter(|field| !claim[*field].is_null()).count() {
+            1 => {}
+            0 => {
+                let cause = "it has neither resourceClaimName nor resourceClaimTemplateName";
+                into.push(FieldProblem::new(path, cause, "add one of them"));
+            }
+            _ => {
+                let cause = "it has both resourceClaimName and resourceClaimTemplateName";
+                into.push(FieldProblem::new(path, cause, "keep one of them"));
+            }
+        }
     }
 }
 

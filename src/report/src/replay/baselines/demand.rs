@@ -115,7 +115,8 @@ fn left_out(units: &[Unit], arrivals: &[Arrival], around: &Around<'_>) -> BTreeS
     for at in units.iter().flat_map(Unit::asked) {
         let asked = &arrivals[*at].pod;
         let key = PodKey::new(asked.key.namespace(), at.to_string());
-        let pod = Pod { group: asked.group.clone(), ..Pod::waiting(key.clone(), bare(&asked.spec)) };
+        let (group, gang, labels) = (asked.group.clone(), asked.gang.clone(), asked.labels.clone());
+        let pod = Pod { group, gang, labels, ..Pod::waiting(key.clone(), bare(&asked.spec)) };
         snapshot.pods.insert(key, Arc::new(pod));
     }
     for group in around.groups {

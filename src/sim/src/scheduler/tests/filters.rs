@@ -153,6 +153,15 @@ fn an_unmodelled_rule_is_rejected_by_name() {
 }
 
 #[test]
+fn a_pod_of_a_gang_that_only_its_operator_knows_is_bound_alone() {
+    let marked = pod("p").with(|pod| {
+        pod.group = Some("PyTorchJob default/train".to_owned());
+        pod.gang = Some(Box::default());
+    });
+    assert_eq!(tried(&cluster([node("n1", "a")], []), marked), Outcome::Bind { node: "n1".to_owned() });
+}
+
+#[test]
 fn without_any_node_the_scheduler_says_so() {
     let outcome = tried(&cluster([], []), pod("p"));
     let message = "no nodes available to schedule pods".to_owned();
