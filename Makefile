@@ -30,28 +30,31 @@ E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(filter-out $(NEWEST_O
 # RELRO nonetheless (src/cli/build.rs).
 RELEASE := RUSTFLAGS="-C relro-level=partial" $(WITH_TOOLS) cargo build --locked --release
 
-# What the demo needs, and nothing else: no cloud but KWOK.
-DEMO := -p poolwright-cli -p poolwright-plane --no-default-features --features poolwright-cli/kwok,poolwright-cli/system-highs,poolwright-cli/ring
+# What the demo needs, and nothing else: no cloud but KWOK, and not the command.
+DEMO := -p poolwright-plane --no-default-features --features ring,system-highs --bin poolwright-demo
+# On a real control plane, the command runs the controller.
+DEMO_CLUSTER := -p poolwright-cli -p poolwright-plane --no-default-features \
+	--features poolwright-cli/kwok,poolwright-cli/system-highs,poolwright-cli/ring --bin poolwright --bin poolwright-demo
+DEMO_BUILD := python3 tests/tools.py run-demo cargo build --locked --profile demo
 
-.PHONY: help demo demo-build demo-tree demo-cluster test soak build lint unit control-plane e2e kills differential bench bench-ablation bench-mix bench-scale bench-nodes bench-aws bench-bursts bench-week realise crds clean
+.PHONY: help demo demo-tree demo-cluster test soak build lint unit control-plane e2e kills differential bench bench-ablation bench-mix bench-scale bench-nodes bench-aws bench-bursts bench-week realise crds clean
 
 help: ## list all targets
 	@echo "make <target>:"
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-demo: demo-build ## buy nodes for the pods of a real GPU trace in a simulated cluster, and terminate them
+demo: ## buy nodes for the pods of a real GPU trace in a simulated cluster, and terminate them
+	@echo "Building Poolwright for the demo (the first build takes some minutes on two cores, later ones seconds)"
+	@$(DEMO_BUILD) $(DEMO)
 	@$(WITH_TOOLS) "$(CARGO_TARGET_DIR)/demo/poolwright-demo"
 
-demo-cluster: control-plane demo-build ## do the same on a real control plane, in real time; KEEP=1 leaves it running
+demo-cluster: control-plane ## do the same on a real control plane, in real time; KEEP=1 leaves it running
+	@$(DEMO_BUILD) $(DEMO_CLUSTER)
 	@KEEP="$(KEEP)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/demo/poolwright-demo" --cluster
-
-demo-build:
-	@echo "Building Poolwright for the demo (the first build takes some minutes on two cores, later ones seconds)"
-	@python3 tests/tools.py run-demo cargo build --locked --profile demo $(DEMO) --bin poolwright --bin poolwright-demo
 
 # Prints the crates that the demo compiles, for tests/run.py.
 demo-tree:
-	@cargo tree --locked --edges normal,build --prefix none $(DEMO)
+	@cargo tree --locked --edges normal,build --prefix none $(filter-out --bin poolwright-demo,$(DEMO))
 
 test: ## run every check of continuous integration; prints the time of each step and counts the results
 	@python3 tests/run.py

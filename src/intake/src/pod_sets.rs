@@ -224,7 +224,7 @@ fn made(object: &Value, sets: Sets, making: Making<'_>) -> Expanded {
 }
 
 /// Puts the path of the whole before the paths of problems in a part.
-fn below(path: &str, problems: Problems) -> Problems {
+pub(crate) fn below(path: &str, problems: Problems) -> Problems {
     let place = |inner: &str| match inner {
         "" => path.to_owned(),
         inner if inner.starts_with('[') => format!("{path}{inner}"),

@@ -285,6 +285,11 @@ pub(crate) fn job_set(value: &Value, making: Making<'_>) -> Expanded {
     if problems.is_empty() { Ok(whole) } else { Err(problems) }
 }
 
+/// Returns what cannot be read of the spec of a JobSet, such as one in the runtime of a `TrainJob`.
+pub(crate) fn unreadable_job_set(spec: &Value) -> Vec<FieldProblem> {
+    read::<JobSetSpec>(spec).err().unwrap_or_default()
+}
+
 /// Returns a controller that matters only for the selector of its pods.
 pub(crate) fn selecting(kind: &str, meta: &ObjectMeta, selector: Option<&LabelSelector>) -> Workload {
     let (key, uid) = (pod::key_of(meta), pod::uid_of(meta));

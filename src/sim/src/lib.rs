@@ -18,6 +18,7 @@ pub mod cluster;
 pub mod dice;
 pub mod invariants;
 pub mod malformed;
+mod patience;
 mod poison;
 pub mod record;
 pub mod replay;

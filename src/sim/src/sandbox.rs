@@ -16,12 +16,16 @@ use crate::api::ApiServer;
 use crate::cloud::{Cloud, CloudOf, Quotas, kinds};
 use crate::cluster::Cluster;
 use crate::dice::Dice;
+use crate::patience::Patience;
 use crate::record::Record;
 use crate::time::{MachineClock, Time};
 use crate::wire::{Process, Wire, unwatched};
 
 /// The identity of the controller.
 const IDENTITY: &str = "controller";
+
+/// What the controller's clock advances by with each look of the solver: about the time of the work in between.
+const LOOK: Duration = Duration::from_micros(500);
 
 /// A cluster in memory with its own time. It ends when it is dropped with its runtime.
 pub struct Sandbox {
@@ -68,9 +72,10 @@ impl Sandbox {
         let mut config = Config::new(IDENTITY, "default");
         config.http = None;
         // The solver runs on this thread, and virtual time stands still meanwhile.
+        let clock = Patience::new(MachineClock::new(time), LOOK);
         let environment = Environment {
-            clock: Arc::new(MachineClock::new(time)),
-            spawner: Arc::new(|work| work()),
+            clock: clock.clone(),
+            spawner: clock.spawner(),
             plan: Arc::new(plan),
             stoppable: Stoppable::default(),
         };

@@ -291,7 +291,8 @@ fn of_limits(seen: &Seen) -> Vec<(String, Verdict)> {
                      --default-usd-per-hour, give it here too",
                 ),
             };
-            let why = format!("its nodes cost {cost:#}, more than {its} of {limit:#}");
+            // A limit that is set to what people read must allow the cost.
+            let why = format!("its nodes cost {:#}, more than {its} of ${limit}/h", cost.rounded_up());
             all.push((name.clone(), Verdict::wrong(why, fix)));
         }
         if let Some(limit) = pool.limits.nodes.filter(|limit| nodes > *limit) {
@@ -433,7 +434,7 @@ mod tests {
         };
         let none = json!({});
         let Verdict::Wrong { why, fix } = with(&none, Some("2")) else { panic!("they cost 2.012") };
-        assert_eq!(why, "its nodes cost $2.01/h, more than the default limit of $2.00/h");
+        assert_eq!(why, "its nodes cost $2.02/h, more than the default limit of $2.00/h");
         assert!(fix.contains("--default-usd-per-hour"), "{fix}");
         for (limits, default) in [
             (&none, Some("2.012")),

@@ -180,8 +180,10 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     let now = clock.now();
     let PlanWithRoom { mut plan, explanations } = plan_with_room(&input.snapshot, now, &options, &mut timer);
     let times = timer.times();
-    for left in &mut plan.unplaced {
-        overrides::in_message(&flags.overrides, &mut left.message);
+    let of_pods = plan.unplaced.iter_mut().map(|left| &mut left.message);
+    let of_buffers = plan.pools.values_mut().flat_map(|found| found.buffer_left.iter_mut());
+    for message in of_pods.chain(of_buffers) {
+        overrides::in_message(&flags.overrides, message);
     }
     tell_of_flags(&mut plan, &input, now, &options, &flags.search);
     input.notes.extend(explanations.iter().map(|(pod, text)| format!("Pod {pod}: {text}")));

@@ -156,14 +156,15 @@ fn a_commitment_that_existing_nodes_use_up_is_not_said_to_be_of_nothing() {
 }
 
 #[test]
-fn units_that_a_limit_leaves_without_room_are_counted_beside_those_that_fit_no_offering() {
+fn units_that_a_limit_leaves_without_room_name_it_beside_those_that_fit_no_offering() {
     let mut pool = pool();
     pool["spec"]["limits"] = json!({"nvidia.com/gpu": 1});
     pool["spec"]["buffer"] = json!([{"units": 2, "requests": {"nvidia.com/gpu": "1", "cpu": "1"}},
         {"units": 1, "requests": {"nvidia.com/mig-1g.10gb": "1"}}]);
     let (_, told) = planned(&[class(), pool]);
     assert!(told.contains("no room is kept for 1 unit: "), "{told}");
-    assert!(told.contains("the plan leaves 1 more unit of its buffer without room"), "{told}");
+    let by_limit = "pool gpu: spec.buffer[0]: no room is kept for 1 unit: limit nvidia.com/gpu = 1 of pool `gpu` is reached";
+    assert!(told.contains(by_limit), "{told}");
 }
 
 /// Plans with these objects as those of `--existing`, in a file of this name.

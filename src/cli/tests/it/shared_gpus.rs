@@ -97,7 +97,8 @@ fn a_limit_that_leaves_units_or_replicas_out_is_told() {
     let limited = |field: &str| format!("limits: {{nvidia.com/gpu: 1}}\n  {field}");
     let (nodes, said) = planned("", &limited(UNITS), &[]);
     assert_eq!(nodes, 1);
-    assert!(said.contains("pool warm: limit nvidia.com/gpu = 1 of pool `warm` is reached"), "{said}");
+    let by_limit = "pool warm: spec.buffer[0]: no room is kept for 2 units: limit nvidia.com/gpu = 1 of pool `warm` is reached";
+    assert!(said.contains(by_limit), "{said}");
     let (nodes, said) = planned("", &limited(REPLICAS), &[]);
     assert_eq!(nodes, 1);
     assert!(

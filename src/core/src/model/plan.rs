@@ -498,9 +498,9 @@ pub struct PoolFindings {
     pub buffer_unmet: Option<String>,
     /// The number of units of its buffer without room.
     pub units_left: usize,
-    /// The number of these units that `buffer_unmet` tells of.
-    #[serde(default)]
-    pub units_unmet: usize,
+    /// Sentences about the other units without room, for each entry of its buffer and each cause, such as a limit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub buffer_left: Vec<String>,
     /// For each entry of its buffer with `units: auto`: how many units are asked for, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub units_chosen: Vec<String>,

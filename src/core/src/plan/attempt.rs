@@ -1,6 +1,7 @@
 //! One attempt at a plan: places pods, chooses preferences, packs, creates claims, and explains unplaced pods.
 
 mod left_without_place;
+mod limits_beside;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,10 +120,11 @@ impl PlanContext<'_> {
         plan.placements = placements(&on_rooms, &rooms);
         // Sentences about limits count what this plan buys, so they come last.
         let without_place = self.without_place(&assigned, lessons);
-        unplaced.extend(without_place.iter().map(|(pod, reason, by)| UnplacedPod {
+        let beside = self.limits_beside_rules(supply, (&packed, &rooms), &without_place);
+        unplaced.extend(without_place.iter().zip(beside).map(|((pod, reason, by), beside)| UnplacedPod {
             pod: pod.clone(),
             reason: *reason,
-            message: by.sentence(&packed.limits, supply),
+            message: by.sentence(&packed.limits, supply) + &beside,
         }));
         let limit_of = |(_, gang): &(&Pod, ObjectKey)| lessons.gangs_left_out.get(gang)?.limit_reached();
         let mut limits_told: BTreeSet<u32> = of_gangs.iter().filter_map(limit_of).collect();

@@ -75,9 +75,8 @@ impl ClaimBuilder<'_, '_> {
         let short: Vec<KeyValues<'_>> = count.shortages().collect();
         if let (Some(key), MinValuesPolicy::Strict) = (short.first(), self.options.min_values) {
             let barred = bars_on_demand(pool).filter(|_| self.stays_on_demand(node));
-            return Err(
-                barred.map_or_else(|| key.beyond_limits(pool), |asked| flexibility::barred(pool, asked))
-            );
+            let by_limits = || key.beyond_limits(pool, self.options);
+            return Err(barred.map_or_else(by_limits, |asked| flexibility::barred(pool, asked)));
         }
         let kept = chosen
             .iter()

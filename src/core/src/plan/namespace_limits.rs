@@ -50,6 +50,8 @@ struct Excess {
     asked: Option<u64>,
     /// Whether its whole gang is held back.
     of_gang: bool,
+    /// The other limits that it exceeds, each with the amount that it would add. There are three kinds of limits.
+    more: [Option<(NamespaceCeiling, u64)>; 2],
 }
 
 /// What namespaces use of nodes that stand or are on their way, and the nodes that a plan buys.
@@ -322,8 +324,22 @@ impl Accounts<'_> {
 }
 
 impl Excess {
-    /// Returns a message. `used` is what the namespace uses after the plan, if that is known.
+    /// Returns a message. `used` is what the namespace uses after the plan, if that is known. It names all limits that the pod exceeds,
+    /// because raising one of them would not help.
     fn sentence(self, namespace: &str, used: Option<NamespaceUse>) -> String {
+        let mut said = self.sentence_of_first(namespace, used);
+        for (ceiling, asked) in self.more.into_iter().flatten() {
+            let is_beyond = |used: NamespaceUse| used.of(ceiling.kind).saturating_add(asked) > ceiling.most;
+            if used.is_none_or(is_beyond) {
+                let other = Self { ceiling, asked: Some(asked), ..self };
+                said = format!("{said}; besides, {}", other.sentence_of_first(namespace, used));
+            }
+        }
+        said
+    }
+
+    /// Returns a message about the first limit.
+    fn sentence_of_first(self, namespace: &str, used: Option<NamespaceUse>) -> String {
         let NamespaceCeiling { kind, most, origin } = self.ceiling;
         let (by_default, remedy) = match origin {
             CeilingOrigin::Stated => ("", "raise"),
@@ -341,22 +357,27 @@ impl Excess {
         };
         // Before nodes are chosen, a price is at least one micro-dollar.
         let asked = Some(asked).filter(|asked| kind != NamespaceLimit::UsdPerHour || *asked > 1);
+        let used = used.map(|used| used.of(kind));
         if let Some(asked) = asked.filter(|asked| *asked > most) {
             // Pods need their GPUs. Other nodes, or fewer pods on a node, might cost less.
             let needs =
                 if kind == NamespaceLimit::Gpus { "needs" } else { "would take in the best plan found" };
-            return format!("{limit} is below the {} that {it} {needs}; {remedy}", in_words(kind, asked));
+            // The limit must allow what is in use, too.
+            let besides = used.filter(|used| *used > 0).map_or_else(String::new, |used| {
+                format!(" (in use or on order besides: {})", used_in_words(kind, used, most))
+            });
+            let asked = needed_in_words(kind, asked);
+            return format!("{limit} is below the {asked} that {it} {needs}{besides}; {remedy}");
         }
-        let used = used.map(|used| used.of(kind));
         // Pods that the namespace was beyond the limit with may have no place after all.
         let Some(used) = used.filter(|used| used.saturating_add(asked.unwrap_or(1)) > most) else {
             return format!("a plan with {it} would exceed {limit}; {remedy}");
         };
         let is = if used >= most { "is reached" } else { "leaves too little" };
         // What changes with each plan is in parentheses, where it is no news to a pod that waits.
-        let more =
-            asked.map_or_else(String::new, |asked| format!("; {it} would add {}", in_words(kind, asked)));
-        let used_up = in_words(kind, used);
+        let more = asked
+            .map_or_else(String::new, |asked| format!("; {it} would add {}", needed_in_words(kind, asked)));
+        let used_up = used_in_words(kind, used, most);
         let end = if used > 0 { ", or end pods of the namespace" } else { "" };
         format!("{limit} {is} (in use or on order: {used_up}{more}); {remedy}{end}")
     }
@@ -393,7 +414,7 @@ fn excesses(
             nodes[*at].use_with(namespace, part).since(before.unwrap_or_default())
         });
         let added = added.fold(NamespaceUse::default(), NamespaceUse::plus);
-        let mut beyond = ceilings.iter().find_map(|ceiling| excess(*ceiling, used, added, unit.is_gang));
+        let mut beyond = first_excess(ceilings, used, added, unit.is_gang);
         follow_minimum(unit, &mut beyond, &mut held);
         if beyond.is_none() {
             used = used.plus(added);
@@ -464,6 +485,19 @@ fn keep_some(
     }
 }
 
+/// Returns the first limit that these additions exceed, with the others.
+fn first_excess(
+    ceilings: &[NamespaceCeiling],
+    used: NamespaceUse,
+    added: NamespaceUse,
+    of_gang: bool,
+) -> Option<Excess> {
+    let mut all = ceilings.iter().filter_map(|ceiling| excess(*ceiling, used, added, of_gang));
+    let first = all.next()?;
+    let mut more = all.filter_map(|other| Some((other.ceiling, other.asked?)));
+    Some(Excess { more: [more.next(), more.next()], ..first })
+}
+
 /// Returns the limit that these additions exceed, if they do. What is used already may be beyond it.
 fn excess(
     ceiling: NamespaceCeiling,
@@ -473,11 +507,11 @@ fn excess(
 ) -> Option<Excess> {
     let NamespaceCeiling { kind, most, .. } = ceiling;
     if kind == NamespaceLimit::UsdPerHour && added.has_unknown_price {
-        return Some(Excess { ceiling, asked: None, of_gang });
+        return Some(Excess { ceiling, asked: None, of_gang, more: [None; 2] });
     }
     let asked = added.of(kind);
     let is_beyond = asked > 0 && used.of(kind).saturating_add(asked) > most;
-    is_beyond.then_some(Excess { ceiling, asked: Some(asked), of_gang })
+    is_beyond.then_some(Excess { ceiling, asked: Some(asked), of_gang, more: [None; 2] })
 }
 
 /// Gives the places of pods that ask for the same to the first of them, because these pods can take each other's places.
@@ -519,11 +553,21 @@ fn kept_offerings(node: &SharedNode<'_, '_>, beyond: &BTreeSet<&str>) -> Vec<boo
     kept
 }
 
-/// Formats an amount that is used, for people.
-fn in_words(kind: NamespaceLimit, amount: u64) -> String {
+/// Formats an amount that a limit must allow, for people.
+fn needed_in_words(kind: NamespaceLimit, amount: u64) -> String {
     match kind {
-        NamespaceLimit::UsdPerHour => format!("{:#}", UsdPerHour::from_micros(amount)),
+        NamespaceLimit::UsdPerHour => format::needed_price(UsdPerHour::from_micros(amount)),
         _ => quantity(kind, amount),
+    }
+}
+
+/// Formats an amount that is used of a limit, for people.
+fn used_in_words(kind: NamespaceLimit, used: u64, most: u64) -> String {
+    match kind {
+        NamespaceLimit::UsdPerHour => {
+            format::used_price(UsdPerHour::from_micros(used), UsdPerHour::from_micros(most))
+        }
+        _ => quantity(kind, used),
     }
 }
 

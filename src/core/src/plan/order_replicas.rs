@@ -204,37 +204,45 @@ fn listed(
     Ok((offerings.into_iter().map(|(_, at)| buyable[at].1.clone()).collect(), called, choice))
 }
 
-/// A limit that one more node of a static pool would exceed.
-pub(crate) struct ReplicaLimit {
+/// The limits that one more node of a static pool would exceed.
+pub(crate) struct ReplicaLimits {
     pub words: String,
-    /// Its remedy, in words.
+    /// Their remedy, in words.
     pub raise: &'static str,
-    /// Whether it is the pool's own, and not one on all pools together.
-    pub is_own: bool,
+    pub count: usize,
+    /// Whether all are the pool's own, and none is on all pools together.
+    pub are_own: bool,
 }
 
-/// Returns the limit that one more node of this offering would exceed, if there is one.
+/// Returns the limits that one more node of this offering would exceed; `None` if there are none. Raising one of several would not help.
 pub(crate) fn beyond(
     snapshot: &Snapshot,
     pool: &Pool,
     offering: &RankedOffering,
     options: &PlanOptions,
-) -> Option<ReplicaLimit> {
+) -> Option<ReplicaLimits> {
     let own = ceilings(&options.limits_of(pool)).into_iter().map(|limit| (limit, true));
     let all = ceilings(&options.limits).into_iter().map(|limit| (limit, false));
     let unclaimed = unclaimed::nodes(snapshot);
-    own.chain(all).find_map(|((kind, ceiling), is_own)| {
+    let found = own.chain(all).filter_map(|((kind, ceiling), is_own)| {
         let taken = held(snapshot, &unclaimed, &kind, is_own.then_some(&pool.name));
         let more = kind.of(&offering.allocatable, offering.price);
         (more > 0 && taken.saturating_add(more) > ceiling).then(|| {
             let (of, raise) = owner_in_words(is_own.then_some(pool), kind.is_default_of(pool));
-            let (name, limit, taken) = (kind.name(), kind.quantity(ceiling), kind.in_words(taken));
+            let (name, limit) = (kind.name(), kind.quantity(ceiling));
+            let taken = kind.used_in_words(taken, ceiling);
             let words = format!(
                 "limit {name} = {limit} {of} allows no more of its replicas (in use or on order: {taken})"
             );
-            ReplicaLimit { words, raise, is_own }
+            (words, raise, is_own)
         })
-    })
+    });
+    let found: Vec<(String, &'static str, bool)> = found.collect();
+    let (_, first, _) = found.first()?;
+    let raise = if found.len() == 1 { *first } else { "raise these limits" };
+    let words: Vec<&str> = found.iter().map(|(words, ..)| words.as_str()).collect();
+    let are_own = found.iter().all(|(.., is_own)| *is_own);
+    Some(ReplicaLimits { words: words.join(", and "), raise, count: found.len(), are_own })
 }
 
 /// Returns the claim as the executor will create it.

@@ -77,25 +77,25 @@ fn count_units(plan: &mut Plan) {
     plan.counts.units = on_existing + on_new + plan.counts.units_unplaced;
 }
 
-/// Tells pools of the units of their buffers that fit no offering, or only offerings without a known price. Units that wait for a limit
-/// or a stock-out may get room later.
+/// Tells pools of the units of their buffers that get no room, with the cause. Those that fit no offering, or only offerings without a
+/// known price, come first. Units that wait for a limit or a stock-out may get room later.
 fn tell_of_buffers(plan: &mut Plan) {
     let Plan { unplaced, pools, .. } = plan;
-    let mut unmet: BTreeMap<(&PoolName, u64), (usize, &str)> = BTreeMap::new();
+    let mut left_out: BTreeMap<(&PoolName, bool, u64, &str), usize> = BTreeMap::new();
     for left in &*unplaced {
         let PodKey::Buffer { pool, entry, .. } = &left.pod else { continue };
-        if let Some(findings) = pools.get_mut(pool) {
-            findings.units_left += 1;
-        }
-        if matches!(left.reason, UnplacedReason::NoOfferingFits | UnplacedReason::PriceUnknown) {
-            unmet.entry((pool, *entry)).or_insert((0, left.message.as_str())).0 += 1;
-        }
+        let is_unmet = matches!(left.reason, UnplacedReason::NoOfferingFits | UnplacedReason::PriceUnknown);
+        *left_out.entry((pool, !is_unmet, *entry, left.message.as_str())).or_default() += 1;
     }
-    for ((pool, entry), (units, why)) in unmet {
-        if let Some(findings) = pools.get_mut(pool).filter(|findings| findings.buffer_unmet.is_none()) {
-            let of = format::count(units, "unit");
-            findings.buffer_unmet = Some(format!("spec.buffer[{entry}]: no room is kept for {of}: {why}"));
-            findings.units_unmet = units;
+    for ((pool, may_come, entry, why), units) in left_out {
+        let Some(findings) = pools.get_mut(pool) else { continue };
+        findings.units_left += units;
+        let of = format::count(units, "unit");
+        let sentence = format!("spec.buffer[{entry}]: no room is kept for {of}: {why}");
+        if may_come || findings.buffer_unmet.is_some() {
+            findings.buffer_left.push(sentence);
+        } else {
+            findings.buffer_unmet = Some(sentence);
         }
     }
 }

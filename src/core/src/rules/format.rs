@@ -1,7 +1,7 @@
 //! Formatting of amounts, counts and lists for messages.
 
 use jiff::{SignedDuration, Timestamp};
-use poolwright_catalog::{ResourceList, ResourceName};
+use poolwright_catalog::{ResourceList, ResourceName, UsdPerHour};
 use poolwright_terms::Taint;
 
 /// The prefix of the volume resources of CSI drivers, as older kubelets named them.
@@ -59,15 +59,39 @@ fn bytes(amount: u64) -> String {
 
 /// Formats the most that a pod may ask for: never more than the amount, also where that is too long to read.
 pub(crate) fn at_most(name: &ResourceName, amount: u64) -> String {
-    let step: u64 = if !is_in_bytes(name) || amount < 1 << 20 {
-        1
-    } else if amount >> 20 < TOO_MANY {
-        1 << 20
-    } else {
-        // A quarter of a GiB has two decimals.
-        1 << 28
-    };
-    quantity(name, amount - amount % step)
+    quantity(name, amount - amount % step(name, amount))
+}
+
+/// Formats the least that a limit must allow: never less than the amount, also where that is too long to read.
+pub(crate) fn at_least(name: &ResourceName, amount: u64) -> String {
+    quantity(name, rounded_up(name, amount))
+}
+
+/// Returns an amount that is short enough to read, and never less.
+pub(crate) fn rounded_up(name: &ResourceName, amount: u64) -> u64 {
+    amount.checked_next_multiple_of(step(name, amount)).unwrap_or(amount)
+}
+
+/// Returns the amount whose multiples are written exactly, in the unit of an amount of this size.
+fn step(name: &ResourceName, amount: u64) -> u64 {
+    if !is_in_bytes(name) || amount >> 10 == 0 {
+        return 1;
+    }
+    let unit = UNITS.iter().rev().find(|(_, shift)| amount >> shift < TOO_MANY);
+    // A quarter of a unit has two decimals.
+    unit.map_or(1_u64 << 38, |(_, shift)| if *shift > 20 { 1_u64 << (*shift - 2) } else { 1_u64 << *shift })
+}
+
+/// Formats a price that a limit must allow, for people. It is rounded up, so that the limit is high enough if it is set to what they
+/// read.
+pub(crate) fn needed_price(amount: UsdPerHour) -> String {
+    format!("{:#}", amount.rounded_up())
+}
+
+/// Formats a price that a limit counts already, for people. It is rounded up, too, because a higher limit must allow it besides. Where
+/// that would be above a limit that allows the price, it is exact.
+pub(crate) fn used_price(used: UsdPerHour, most: UsdPerHour) -> String {
+    if used <= most && used.rounded_up() > most { format!("${used}/h") } else { needed_price(used) }
 }
 
 /// Formats an amount with its resource, which may be CPU or memory: `2 cpu`, `4Gi memory`, `16 bytes of memory`.
@@ -200,6 +224,39 @@ mod tests {
             assert_eq!(at_most(&memory, amount), words);
         }
         assert_eq!(at_most(&ResourceName::new(ResourceName::CPU), 191_345), "191.345");
+    }
+
+    #[test]
+    fn the_least_that_a_limit_must_allow_is_never_rounded_down() {
+        let memory = ResourceName::new(ResourceName::MEMORY);
+        for (amount, words) in [
+            (14_162 << 20, "14Gi"),
+            ((6_842 << 20) + 1, "6843Mi"),
+            (14 << 30, "14Gi"),
+            ((700 << 30) + (255 << 20), "700.25Gi"),
+            (1_500, "2Ki"),
+            (300, "300 bytes"),
+            (0, "0"),
+        ] {
+            assert_eq!(at_least(&memory, amount), words);
+        }
+        assert_eq!(at_least(&ResourceName::new(ResourceName::CPU), 191_345), "191.345");
+    }
+
+    #[test]
+    fn a_price_that_is_used_is_never_shown_as_less_or_as_more_than_a_limit_that_allows_it() {
+        let price = UsdPerHour::from_micros;
+        for (used, most, words) in [
+            (2_014_000, 2_500_000, "$2.02/h"),
+            (2_014_000, 2_014_000, "$2.014/h"),
+            (2_014_000, 2_020_000, "$2.02/h"),
+            (2_014_000, 2_000_000, "$2.02/h"),
+            (0, 0, "$0.00/h"),
+        ] {
+            assert_eq!(used_price(price(used), price(most)), words);
+        }
+        assert_eq!(needed_price(price(1_006_000)), "$1.01/h");
+        assert_eq!(needed_price(price(1_004_000)), "$1.01/h");
     }
 
     #[test]

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use poolwright_catalog::OfferingId;
 use poolwright_terms::{CapacityType, labels};
 
-use crate::model::Pool;
 use crate::model::plan::LabelChoice;
+use crate::model::{PlanOptions, Pool, PoolLimits};
 use crate::rules::labels::Labels;
 
 /// Returns whether a node of this offering of the pool must leave the cloud a choice.
@@ -49,11 +49,16 @@ pub(crate) struct KeyValues<'p> {
 }
 
 impl KeyValues<'_> {
-    /// Returns a message about pods for which the limits of a pool leave too few values.
-    pub fn beyond_limits(self, pool: &Pool) -> String {
+    /// Returns a message about pods for which the limits of a pool, and those over all pools, leave too few values.
+    pub fn beyond_limits(self, pool: &Pool, options: &PlanOptions) -> String {
+        let own = options.limits_of(pool);
+        let (limits, raise) = match [&own, &options.limits].map(|limits| *limits == PoolLimits::default()) {
+            [_, true] => ("its limits leave", "raise spec.limits"),
+            [true, false] => ("the limits over all pools leave", "raise these limits"),
+            [false, false] => ("its limits and those over all pools leave", "raise both"),
+        };
         format!(
-            "pool `{}` asks for {} values of `{}` (minValues), but its limits leave {} for such a node; raise spec.limits, or lower \
-             minValues",
+            "pool `{}` asks for {} values of `{}` (minValues), but {limits} {} for such a node; {raise}, or lower minValues",
             pool.name, self.at_least, self.key, self.found
         )
     }

@@ -1,24 +1,17 @@
 //! Limits of each pool and of all pools together, with the amounts left.
 
+mod kind;
+
 use std::collections::BTreeMap;
 
-use poolwright_catalog::{OfferingId, RankedOffering, ResourceList, ResourceName, UsdPerHour};
+use poolwright_catalog::{RankedOffering, UsdPerHour};
 use poolwright_solver::Limit;
 
 use crate::model::{Claim, PlanOptions, Pool, PoolLimits, PoolName, Snapshot};
+pub(crate) use crate::supply::limits::kind::LimitKind;
 use crate::supply::offerings::Supply;
 use crate::supply::unclaimed;
 use crate::supply::unclaimed::UnclaimedNode;
-
-/// The kind of a limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum LimitKind {
-    Resource(ResourceName),
-    Nodes,
-    UsdPerHour,
-    /// The number of available instances of an offering.
-    Available(OfferingId),
-}
 
 /// A limit of one pool, or of all pools together.
 #[derive(Clone, Debug)]
@@ -213,8 +206,14 @@ impl Limits {
         let (named, raise) = limit.in_words(supply);
         if least > limit.ceiling {
             let least = limit.kind.needed_in_words(least);
+            // The limit must allow this besides.
+            let besides = if used == 0 {
+                String::new()
+            } else {
+                format!(" (in use or on order besides: {})", limit.kind.used_in_words(used, limit.ceiling))
+            };
             return format!(
-                "{named} is below the {least} that the smallest node which fits it uses; {raise}"
+                "{named} is below the {least} that the smallest node which fits it uses{besides}; {raise}"
             );
         }
         if used == 0 {
@@ -227,7 +226,7 @@ impl Limits {
             _ if least == 0 => ("leaves too little", String::new()),
             more => ("leaves too little", format!("; one more node uses at least {more}")),
         };
-        let used = limit.kind.in_words(used);
+        let used = limit.kind.used_in_words(used, limit.ceiling);
         format!("{named} {is} (in use or on order: {used}{more}); {raise}{free}")
     }
 
@@ -241,8 +240,7 @@ impl Limits {
             return format!("a plan with its gang would exceed {named}; {raise}");
         }
         // What changes with each plan is in parentheses, where it is no news to a pod that waits.
-        let words = |amount: u64| limit.kind.in_words(amount);
-        let (takes, enough) = (words(takes), limit.quantity(enough));
+        let (takes, enough) = (limit.kind.needed_in_words(takes), limit.kind.enough(enough));
         if used == 0 {
             return format!(
                 "{named} is too low for its gang (it would take up to {takes} at once); {raise} ({enough} is enough)"
@@ -250,8 +248,8 @@ impl Limits {
         }
         format!(
             "{named} leaves too little for its gang (in use or on order if nothing is bought for it: {}; left: {}; it would take up to {takes} at once); {raise} ({enough} is enough){}",
-            words(used),
-            words(limit.left),
+            limit.kind.used_in_words(used, limit.ceiling),
+            limit.kind.in_words(limit.left),
             limit.or_free_nodes()
         )
     }
@@ -288,57 +286,6 @@ impl PoolLimit {
     /// Offers to free nodes. Nodes that this plan buys are not there to be freed.
     fn or_free_nodes(&self) -> &'static str {
         if self.before < self.ceiling { " or free nodes" } else { "" }
-    }
-}
-
-impl LimitKind {
-    pub fn name(&self) -> String {
-        match self {
-            Self::Resource(name) => name.to_string(),
-            Self::Nodes => "nodes".to_owned(),
-            Self::UsdPerHour => "usdPerHour".to_owned(),
-            Self::Available(id) => format!("{id} to be had"),
-        }
-    }
-
-    /// Formats an amount as limits are written.
-    pub fn quantity(&self, amount: u64) -> String {
-        match self {
-            Self::Resource(name) => crate::rules::format::quantity(name, amount),
-            Self::Nodes | Self::Available(_) => amount.to_string(),
-            Self::UsdPerHour => UsdPerHour::from_micros(amount).to_string(),
-        }
-    }
-
-    /// Formats an amount that is used, for people.
-    pub fn in_words(&self, amount: u64) -> String {
-        match self {
-            Self::UsdPerHour => format!("{:#}", UsdPerHour::from_micros(amount)),
-            _ => self.quantity(amount),
-        }
-    }
-
-    /// Formats an amount that a limit must allow, for people. Money is rounded up, so that the limit is high enough if it is set to
-    /// what they read.
-    pub fn needed_in_words(&self, amount: u64) -> String {
-        match self {
-            Self::UsdPerHour => self.in_words(UsdPerHour::from_micros(amount).rounded_up().micros()),
-            _ => self.quantity(amount),
-        }
-    }
-
-    /// Returns whether such a limit of a pool is the default, because the pool states none.
-    pub fn is_default_of(&self, pool: &Pool) -> bool {
-        *self == Self::UsdPerHour && pool.limits.usd_per_hour.is_none()
-    }
-
-    /// Returns the amount that one node uses of such a limit.
-    pub fn of(&self, allocatable: &ResourceList, price: Option<UsdPerHour>) -> u64 {
-        match self {
-            Self::Resource(name) => allocatable.get(name.as_str()),
-            Self::Nodes | Self::Available(_) => 1,
-            Self::UsdPerHour => price.map_or(0, UsdPerHour::micros),
-        }
     }
 }
 

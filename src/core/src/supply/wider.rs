@@ -123,39 +123,54 @@ impl<'s> Wider<'s, '_> {
         self.holding_if_cut(spec).iter().any(|(at, offer)| self.beyond(*at, offer).is_none())
     }
 
-    /// Returns the limit that keeps away the cheapest node which would hold the pod if GPUs were cut into MIG instances, and its
-    /// remedy, in words; `None` if no node would, or if limits allow that one.
+    /// Returns the limits that keep away the cheapest node which would hold the pod if GPUs were cut into MIG instances, and their
+    /// remedy, in words; `None` if no node would, or if limits allow that one. Raising one of several limits would not help.
     pub fn limit_if_cut(&self, spec: &PodSpec) -> Option<(String, &'static str)> {
         let holding = self.holding_if_cut(spec);
         let (at, offer) = holding.iter().min_by_key(|(at, offer)| {
             let price = offer.availability.price();
             (price.is_none(), price, *at, offer.offering)
         })?;
-        let Beyond { kind: limit, ceiling, is_of_all, is_default } = self.beyond(*at, offer)?;
         let kind = self.supply.instance_type(*at, offer.offering);
-        let uses = limit.needed_in_words(limit.of(&kind.allocatable, offer.availability.price()));
+        let price = offer.availability.price()?;
         let pool = self.supply.pools[*at].pool;
-        let (of, raise) = owner_in_words((!is_of_all).then_some(pool), is_default);
-        let (name, most) = (limit.name(), limit.quantity(ceiling));
-        Some((format!("limit {name} = {most} {of} is below the {uses} that such a node uses"), raise))
+        let words = |Beyond { kind: limit, ceiling, is_of_all, is_default }: Beyond| {
+            let uses = limit.needed_in_words(limit.of(&kind.allocatable, Some(price)));
+            let (of, raise) = owner_in_words((!is_of_all).then_some(pool), is_default);
+            let (name, most) = (limit.name(), limit.quantity(ceiling));
+            (format!("limit {name} = {most} {of} is below the {uses} that such a node uses"), raise)
+        };
+        let (limits, raise): (Vec<String>, Vec<&'static str>) =
+            self.all_beyond(*at, kind, price).map(words).unzip();
+        let raise = match raise.as_slice() {
+            [only] => *only,
+            _ => "raise these limits",
+        };
+        (!limits.is_empty()).then(|| (limits.join(" and "), raise))
     }
 
-    /// Returns the limit that a node of an offering would break alone.
+    /// Returns the first limit that a node of an offering would break alone.
     fn beyond(&self, at: usize, offer: &PoolOffering) -> Option<Beyond> {
         let kind = self.supply.instance_type(at, offer.offering);
         self.first_beyond(at, kind, offer.availability.price()?)
     }
 
-    /// Returns the limit of a pool, or of all pools together, that one node of a type would break alone.
     fn first_beyond(&self, at: usize, kind: &InstanceType, price: UsdPerHour) -> Option<Beyond> {
+        self.all_beyond(at, kind, price).next()
+    }
+
+    /// Returns the limits of a pool, and those of all pools together, that one node of a type would break alone.
+    fn all_beyond(&self, at: usize, kind: &InstanceType, price: UsdPerHour) -> impl Iterator<Item = Beyond> {
         let pool = self.supply.pools[at].pool;
         let own = ceilings(&self.options.limits_of(pool)).into_iter().map(|limit| (false, limit));
         let of_all = ceilings(&self.options.limits).into_iter().map(|limit| (true, limit));
-        let (is_of_all, (kind, ceiling)) = own
+        let broken = own
             .chain(of_all)
-            .find(|(_, (limit, ceiling))| limit.of(&kind.allocatable, Some(price)) > *ceiling)?;
-        let is_default = !is_of_all && kind.is_default_of(pool);
-        Some(Beyond { kind, ceiling, is_of_all, is_default })
+            .filter(move |(_, (limit, ceiling))| limit.of(&kind.allocatable, Some(price)) > *ceiling);
+        broken.map(move |(is_of_all, (kind, ceiling))| {
+            let is_default = !is_of_all && kind.is_default_of(pool);
+            Beyond { kind, ceiling, is_of_all, is_default }
+        })
     }
 
     /// Returns the offerings that may be bought and would hold the pod if GPUs were cut into MIG instances, whatever limits say.

@@ -121,14 +121,9 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
     }
     let chosen = findings.iter().flat_map(|found| &found.units_chosen);
     lines.extend(chosen.map(|chosen| format!("Poolwright chooses how much room it keeps: {chosen}.")));
-    if let Some(unmet) = findings.and_then(|found| found.buffer_unmet.as_ref()) {
-        lines.push(format!("It cannot keep all of this room: {}.", unmet.trim_end_matches('.')));
-    }
-    if let Some(found) = findings.filter(|found| found.units_left > found.units_unmet) {
-        let untold = format::count(found.units_left - found.units_unmet, "unit");
-        let more = if found.units_unmet > 0 { "further " } else { "" };
-        lines.push(format!("The plan leaves {more}{untold} of it without room."));
-    }
+    let left = findings.iter().flat_map(|found| found.buffer_unmet.iter().chain(&found.buffer_left));
+    lines
+        .extend(left.map(|left| format!("It cannot keep all of this room: {}.", left.trim_end_matches('.'))));
     if pool.disruption.do_not_disrupt {
         lines.push(format!("Its annotation {DO_NOT_DISRUPT_ANNOTATION} keeps its nodes, empty or not."));
         return Some(lines);

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use poolwright_catalog::{Catalogue, ResourceName};
 use poolwright_core::plan::{Plan, PlanOptions, Sharing, UnplacedReason, plan};
 use poolwright_core::{
-    DaemonSet, Namespaces, Pod, PodAffinityTerm, PodSpec, Pool, PoolLimits, Snapshot, why,
+    DaemonSet, Namespaces, Pod, PodAffinityTerm, PodSpec, Pool, PoolLimits, Snapshot,
+    TopologySpreadConstraint, why,
 };
 use poolwright_solver::NeverStop;
 
@@ -188,6 +189,48 @@ fn a_type_beyond_the_default_money_limit_is_not_advised_and_within_it_the_advice
     assert!(!told(wide, "5.67").0, "it would not help");
 }
 
+#[test]
+fn a_limit_that_keeps_a_pod_out_besides_a_rule_about_other_pods_is_named_and_only_both_changes_help() {
+    let web = || Some(vec![is_in("app", &["web"])]);
+    let waiting = |change: &dyn Fn(&mut PodSpec), nodes: u64| {
+        let pods = ["p", "q", "r"].map(|name| {
+            let labels = [("app".to_owned(), "web".to_owned())].into();
+            let mut pod = Pod { labels, ..pod(name, requests(3, 1, 0)) };
+            change(&mut pod.spec);
+            pod
+        });
+        let limits = PoolLimits { nodes: Some(nodes), ..PoolLimits::default() };
+        with(cluster(two_zones(), [Pool { limits, ..pool("cpu") }]), pods)
+    };
+    let spread = |spec: &mut PodSpec, min_domains: Option<u32>| {
+        spec.spreads = vec![TopologySpreadConstraint {
+            topology_key: ZONE.into(),
+            max_skew: 1,
+            min_domains,
+            selector: web(),
+            ..TopologySpreadConstraint::default()
+        }];
+    };
+    let apart = |spec: &mut PodSpec| spec.anti_affinity = vec![PodAffinityTerm { selector: web(), ..db() }];
+    let (over_three, over_all) =
+        (|spec: &mut PodSpec| spread(spec, Some(3)), |spec: &mut PodSpec| spread(spec, None));
+    let free = |_: &mut PodSpec| {};
+    type Rule<'a> = &'a dyn Fn(&mut PodSpec);
+    let rules: [[Rule<'_>; 2]; 2] = [[&apart, &free], [&over_three, &over_all]];
+    for [rule, changed] in rules {
+        let plan = planned(&waiting(rule, 2));
+        let (reason, said) = left(&plan);
+        assert_eq!(reason, UnplacedReason::TopologyRule, "{said}");
+        let limit =
+            "; besides, limit nodes = 2 of pool `cpu` is reached (in use or on order: 2); raise spec.limits";
+        assert!(said.ends_with(limit), "{said}");
+        let higher = planned(&waiting(rule, 3));
+        assert!(!left(&higher).1.contains("besides"), "the rule alone keeps it out");
+        assert!(!is_planned(&waiting(changed, 2)), "the limit alone keeps it out");
+        assert!(is_planned(&waiting(changed, 3)));
+    }
+}
+
 /// Returns a cluster with a static pool of g5.xlarge nodes within a limit, and three pods that fill one each.
 fn of_static(replicas: u64, limit: &str) -> Snapshot {
     let limits = PoolLimits { usd_per_hour: Some(usd(limit)), ..PoolLimits::default() };
@@ -200,7 +243,7 @@ fn of_static(replicas: u64, limit: &str) -> Snapshot {
 fn a_limit_that_keeps_a_static_pool_from_its_replicas_is_the_reason_of_pods_that_wait_for_them() {
     let told = |replicas: u64, limit: &str| left(&planned(&of_static(replicas, limit))).1.to_owned();
     let limit = "`replicas` sets how many nodes pool `fixed` has, and limit usdPerHour = 2.10 of pool `fixed` allows no more of its \
-                 replicas (in use or on order: $2.01/h); raise that limit";
+                 replicas (in use or on order: $2.02/h); raise that limit";
     for replicas in [4, 5] {
         let said = told(replicas, "2.10");
         assert!(said.ends_with(&format!("{limit}, or create a NodePool without `replicas`")), "{said}");
@@ -277,4 +320,10 @@ fn an_instance_that_only_a_limit_keeps_from_being_cut_is_told_the_limit_with_the
     let options = PlanOptions { sharing: Sharing::Mig { mixed: false }, ..PlanOptions::default() };
     let cut = |most: u64| plan(&of(most), at(10), &options, &mut NeverStop).unplaced.len();
     assert_eq!((cut(4), planned(&of(8)).unplaced.len(), cut(8)), (1, 1, 0), "both together help");
+    let cheap = PoolLimits { usd_per_hour: Some(usd("5")), ..PoolLimits::default() };
+    let short =
+        plan(&of(4), at(10), &PlanOptions { limits: cheap, ..PlanOptions::default() }, &mut NeverStop);
+    let limits = "but limit nvidia.com/gpu = 4 of pool `gpu` is below the 8 that such a node uses and limit usdPerHour = 5.00 over all \
+                  pools is below the $21.95/h that such a node uses; raise these limits too";
+    assert!(left(&short).1.ends_with(limits), "{}", left(&short).1);
 }

@@ -59,7 +59,7 @@ fn a_pool_without_a_money_limit_has_the_default_one_and_its_pods_are_told_how_to
     assert_eq!(plan.claims.len(), 2);
     assert_eq!(
         plan.unplaced[0].message,
-        "limit usdPerHour = 2.50 (default) of pool `gpu` leaves too little (in use or on order: $2.01/h; one more node uses at least $1.01/h); set \
+        "limit usdPerHour = 2.50 (default) of pool `gpu` leaves too little (in use or on order: $2.02/h; one more node uses at least $1.01/h); set \
          spec.limits.usdPerHour of the pool"
     );
     let own = PoolLimits { usd_per_hour: Some(usd("100")), ..PoolLimits::default() };

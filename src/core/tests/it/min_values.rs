@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use poolwright_catalog::ResourceName;
 use poolwright_core::plan::{CostRule, MinValuesPolicy, Plan, PlanOptions, UnplacedReason, plan};
-use poolwright_core::{Pool, Snapshot};
+use poolwright_core::{Pool, PoolLimits, Snapshot};
 use poolwright_terms::CapacityType;
 use poolwright_terms::labels::{CAPACITY_TYPE, INSTANCE_TYPE, ZONE};
 
@@ -85,6 +85,29 @@ fn a_pod_that_too_few_types_hold_is_left_out_with_both_numbers_or_bought_for_wit
         reason.contains("only 1 value of `node.kubernetes.io/instance-type`, where minValues asks for 2"),
         "{reason}"
     );
+}
+
+#[test]
+fn every_label_of_which_a_pod_leaves_too_few_values_is_named() {
+    let min_values = [(INSTANCE_TYPE.to_owned(), 2), (ZONE.to_owned(), 3)].into();
+    let plan = planned(&one_pod(Pool { min_values, ..pool("gpu") }, 10));
+    let said = &plan.unplaced[0].message;
+    let both = "offerings with only 1 value can hold it (they have 2 of 3 values of `topology.kubernetes.io/zone`, too); widen";
+    assert!(said.contains(both), "{said}");
+}
+
+#[test]
+fn a_limit_over_all_pools_that_leaves_too_little_choice_is_not_called_the_limit_of_the_pool() {
+    let pods = ["p", "q"].map(|name| pod(name, requests(3, 1, 0)));
+    let limits = PoolLimits { usd_per_hour: Some(usd("1.00")), ..PoolLimits::default() };
+    let options = PlanOptions { limits, ..PlanOptions::default() };
+    let snapshot = with(cluster(kinds(), [asking(INSTANCE_TYPE, 3)]), pods);
+    let plan = plan(&snapshot, at(10), &options, &mut poolwright_solver::NeverStop);
+    assert_eq!((plan.claims.len(), plan.unplaced.len()), (1, 1));
+    let said = &plan.unplaced[0].message;
+    let limits =
+        "but the limits over all pools leave 2 for such a node; raise these limits, or lower minValues";
+    assert!(said.contains(limits), "{said}");
 }
 
 #[test]

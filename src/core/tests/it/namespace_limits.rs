@@ -102,7 +102,7 @@ fn limits_on_nodes_and_on_money_hold_too() {
     );
     assert_eq!(
         left(&money).1,
-        "limit usdPerHour = 2.012 of namespace `ml` is reached (in use or on order: $2.01/h; it would add $1.01/h); raise \
+        "limit usdPerHour = 2.012 of namespace `ml` is reached (in use or on order: $2.012/h; it would add $1.01/h); raise \
          poolwright.dev/limit-usd-per-hour of the Namespace, or end pods of the namespace"
     );
     let too_low = planned(&limited(snapshot, "ml", MONEY, "1"));
@@ -112,6 +112,48 @@ fn limits_on_nodes_and_on_money_hold_too() {
         "limit usdPerHour = 1.00 of namespace `ml` is below the $1.01/h that it would take in the best plan found; raise \
          poolwright.dev/limit-usd-per-hour of the Namespace"
     );
+}
+
+#[test]
+fn all_limits_of_the_namespace_that_a_pod_exceeds_are_named_because_raising_one_does_not_help() {
+    let within = |gpus: u64, nodes: u64| {
+        let kinds = vec![Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.006")])];
+        let mut snapshot = with(cluster(catalogue(kinds), [pool("gpu")]), gpu_pods("ml", 3));
+        snapshot.put_namespace(namespace("ml", &[(GPUS, Some(gpus * 1000)), (NODES, Some(nodes))]));
+        planned(&snapshot)
+    };
+    let short = within(2, 2);
+    let said = left(&short).1;
+    for (name, key) in [("gpus", "limit-gpus"), ("nodes", "limit-nodes")] {
+        let limit = format!(
+            "limit {name} = 2 of namespace `ml` is reached (in use or on order: 2; it would add 1); raise poolwright.dev/{key} of the \
+             Namespace, or end pods of the namespace"
+        );
+        assert!(said.contains(&limit), "{said}");
+    }
+    assert!(said.contains("; besides, "), "{said}");
+    assert_eq!([within(3, 2).unplaced.len(), within(2, 3).unplaced.len()], [1, 1], "one alone does not help");
+    assert_eq!(within(3, 3).unplaced, []);
+}
+
+#[test]
+fn a_limit_on_money_as_high_as_the_message_says_serves_the_pod_beside_what_is_in_use() {
+    let within = |most: &str| {
+        let sold = catalogue(vec![
+            Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.006")]),
+            Kind("g5.12xlarge", capacity(48, 192, 4), Some("a10g"), &[("a", "5.672")]),
+        ]);
+        let pods =
+            [of("ml", "a", 0, pod("", requests(1, 1, 1))), of("ml", "b", 1, pod("", requests(1, 1, 4)))];
+        planned(&limited(with(cluster(sold, [pool("gpu")]), pods), "ml", MONEY, most))
+    };
+    assert_eq!(
+        left(&within("5")).1,
+        "limit usdPerHour = 5.00 of namespace `ml` is below the $5.68/h that it would take in the best plan found (in use or on order \
+         besides: $1.01/h); raise poolwright.dev/limit-usd-per-hour of the Namespace"
+    );
+    assert_eq!(within("5.68").unplaced.len(), 1, "the other pod has its node already");
+    assert_eq!(within("6.69").unplaced, []);
 }
 
 #[test]

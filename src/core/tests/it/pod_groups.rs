@@ -114,7 +114,7 @@ fn a_limit_as_high_as_the_message_says_lets_the_gang_start() {
     assert!(
         said.ends_with(
             "limit usdPerHour = 4.50 of pool `gpu` leaves too little for its gang (in use or on order if nothing is bought for it: $1.01/h; left: $3.49/h; \
-             it would take up to $4.02/h at once); raise spec.limits (5.03 is enough)"
+             it would take up to $4.03/h at once); raise spec.limits (5.03 is enough)"
         ),
         "{said}"
     );

@@ -134,6 +134,21 @@ fn pods_wait_for_a_replica_that_is_ordered_with_the_same_plan() {
 }
 
 #[test]
+fn a_static_pool_names_all_limits_that_keep_it_from_its_replicas_because_raising_one_does_not_help() {
+    let bought = |own: u64, of_all: u64| {
+        let nodes = |most: u64| PoolLimits { nodes: Some(most), ..PoolLimits::default() };
+        let options = PlanOptions { limits: nodes(of_all), ..PlanOptions::default() };
+        let pool = Pool { limits: nodes(own), ..replicas(3) };
+        let plan = plan(&cluster(aws(), [pool]), at(10), &options, &mut NeverStop);
+        (plan.claims.len(), plan.pools[&PoolName("static".into())].limit_reached.clone())
+    };
+    let said = "limit nodes = 2 of pool `static` allows no more of its replicas (in use or on order: 2), and limit nodes = 2 over all pools \
+                allows no more of its replicas (in use or on order: 2); raise these limits, or lower spec.replicas";
+    assert_eq!(bought(2, 2), (2, Some(said.to_owned())));
+    assert_eq!([bought(3, 2).0, bought(2, 3).0, bought(3, 3).0], [2, 2, 3], "only both together help");
+}
+
+#[test]
 fn a_static_pool_keeps_within_its_limits_and_says_so() {
     let limits = PoolLimits { nodes: Some(2), ..PoolLimits::default() };
     let plan = planned(&cluster(aws(), [Pool { limits, ..replicas(5) }]));
@@ -223,7 +238,31 @@ fn the_explanation_of_a_pool_tells_nodes_for_pods_from_nodes_for_its_buffer_and_
     let bought =
         "The plan buys 3 more for $3.02/h, 2 for 2 waiting pods and 1 to keep the room of its buffer free.";
     assert!(said.contains(bought), "{said}");
-    assert!(said.contains("\nThe plan leaves 1 unit of it without room."), "{said}");
+    let left = "\nIt cannot keep all of this room: spec.buffer[0]: no room is kept for 1 unit: limit nodes = 3 of pool `gpu` is reached (in use \
+                or on order: 3); raise spec.limits.";
+    assert!(said.contains(left), "{said}");
+}
+
+#[test]
+fn units_that_a_limit_over_all_pools_leaves_out_name_it_once_for_each_entry_of_the_buffer() {
+    let kinds = vec![Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.006")])];
+    let snapshot = cluster(catalogue(kinds), [buffered(vec![buffer(2, 1, 1), buffer(3, 2, 1)])]);
+    let limits = PoolLimits { nodes: Some(1), ..PoolLimits::default() };
+    let options = PlanOptions { limits, ..PlanOptions::default() };
+    let plan = plan(&snapshot, at(10), &options, &mut NeverStop);
+    let findings = &plan.pools[&pool("gpu").name];
+    assert_eq!((plan.claims.len(), findings.units_left, &findings.limit_reached), (1, 4, &None));
+    let units = |said: &String| {
+        let (entry, rest) = said.split_once(": no room is kept for ").expect("the units are counted");
+        let (count, why) = rest.split_once(" unit").expect("the units are counted");
+        let limit = ": limit nodes = 1 over all pools is reached (in use or on order: 1); raise it";
+        assert_eq!(why.trim_start_matches('s'), limit);
+        (entry.to_owned(), count.parse::<usize>().expect("a number"))
+    };
+    let told: Vec<(String, usize)> = findings.buffer_left.iter().map(units).collect();
+    let entries: Vec<&str> = told.iter().map(|(entry, _)| entry.as_str()).collect();
+    assert_eq!(entries, ["spec.buffer[0]", "spec.buffer[1]"]);
+    assert_eq!(told.iter().map(|(_, count)| count).sum::<usize>(), 4);
 }
 
 #[test]

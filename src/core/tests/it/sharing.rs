@@ -91,7 +91,7 @@ fn a_limit_is_told_with_what_a_node_uses_whose_gpus_serve_the_pods() {
     assert!(said.contains("in use or on order: $6.00/h; one more node uses at least $3.00/h"), "{said}");
     let shares = ["a", "b", "c"].map(|name| part(name, 600)).to_vec();
     let said = told(aws(), "2.50", shares, Sharing::Shared);
-    assert!(said.contains("in use or on order: $2.01/h; one more node uses at least $1.01/h"), "{said}");
+    assert!(said.contains("in use or on order: $2.02/h; one more node uses at least $1.01/h"), "{said}");
 }
 
 #[test]

@@ -171,6 +171,21 @@ fn pods_with_volumes_of_one_zone_share_a_node_and_those_of_others_do_not() {
 }
 
 #[test]
+fn a_second_volume_where_no_offering_is_is_named_too() {
+    let mut pod = wants("p", "data");
+    pod.volumes.extend(wants("p", "more").volumes);
+    let snapshot = with(with(shop(), [pod]), [bound_to("data", "v"), bound_to("more", "w")]);
+    let volumes = ["v", "w"].map(|name| volume(name, vec![only(ZONE, &["z"])]));
+    let plan = planned(&with(snapshot, volumes));
+    let (_, said) = left(&plan);
+    let also = "; PersistentVolumeClaim `more` (volume `w`) is not usable on these nodes, either";
+    assert!(
+        said.starts_with("PersistentVolumeClaim `data` (volume `v`) is usable only") && said.ends_with(also),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_volume_where_no_offering_is_names_the_claim_the_volume_and_the_zones() {
     let snapshot = with(with(shop(), [wants("p", "data")]), [bound_to("data", "v")]);
     let plan = planned(&with(snapshot, [volume("v", vec![only(ZONE, &["z"])])]));

@@ -103,7 +103,10 @@ impl Object {
             ("batch", "CronJob") => {
                 job("spec.jobTemplate.spec", &spec["jobTemplate"]["spec"], &mut problems);
             }
-            ("jobset.x-k8s.io", "JobSet") => job_set(items(&spec["replicatedJobs"]), &mut problems),
+            ("jobset.x-k8s.io", "JobSet") => job_set("spec", spec, &mut problems),
+            ("trainer.kubeflow.org", "TrainingRuntime" | "ClusterTrainingRuntime") => {
+                job_set("spec.template.spec", &spec["template"]["spec"], &mut problems);
+            }
             ("", "Service") => labels::labels("spec.selector", &spec["selector"], &mut problems),
             ("", "Node") => {
                 for (place, taint) in items(&spec["taints"]).iter().enumerate() {
@@ -141,10 +144,11 @@ fn job(path: &str, spec: &Value, into: &mut Problems) {
     }
 }
 
-/// Checks the jobs of a JobSet. One can only wait for those before it.
-fn job_set(jobs: &[Value], into: &mut Problems) {
+/// Checks the jobs of a JobSet's spec at a path. One can only wait for those before it.
+fn job_set(path: &str, spec: &Value, into: &mut Problems) {
+    let jobs = items(&spec["replicatedJobs"]);
     for (at, replicated) in jobs.iter().enumerate() {
-        let path = format!("spec.replicatedJobs[{at}]");
+        let path = format!("{path}.replicatedJobs[{at}]");
         not_negative(&format!("{path}.replicas"), &replicated["replicas"], into);
         job(&format!("{path}.template.spec"), &replicated["template"]["spec"], into);
         for (place, on) in items(&replicated["dependsOn"]).iter().enumerate() {

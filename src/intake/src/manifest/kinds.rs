@@ -138,7 +138,7 @@ const KARPENTER_KINDS: [&str; 2] = ["NodeClaim", "NodePool"];
 const WORKLOAD_GROUPS: [&str; 2] = ["apps", "batch"];
 
 /// Kinds that make pods although their objects need not contain a list of containers.
-const MAKERS: [(&str, &str); 9] = [
+pub(super) const MAKERS: [(&str, &str); 9] = [
     ("argoproj.io", "CronWorkflow"),
     ("argoproj.io", "Workflow"),
     ("batch", "CronJob"),

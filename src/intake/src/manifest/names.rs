@@ -18,6 +18,8 @@ pub(super) enum NameRule {
     Subdomain,
     /// A DNS label (RFC 1123).
     Label,
+    /// A DNS label that begins with a letter (RFC 1035), because a Service has the name too.
+    OfService,
 }
 
 impl NameRule {
@@ -31,10 +33,15 @@ impl NameRule {
             Self::Label => {
                 (63, "write lower-case letters, digits and `-`, with a letter or digit at both ends")
             }
+            Self::OfService => (
+                63,
+                "write lower-case letters, digits and `-`, with a letter at the start and a letter or digit at the end",
+            ),
         };
         let is_right = match self {
             Self::Subdomain => name.split('.').all(is_part),
             Self::Label => is_part(name),
+            Self::OfService => is_part(name) && name.starts_with(|first: char| first.is_ascii_lowercase()),
         };
         if !is_right {
             return Some(FieldProblem::new(path, format!("an API server refuses the name `{name}`"), next));
@@ -45,6 +52,22 @@ impl NameRule {
         })
     }
 }
+
+/// The kinds of other projects that make Services with their names, in all versions (`NameIsDNS1035Label` and `IsDNS1035Label` in
+/// their webhooks and operators).
+const OF_SERVICES: [(&str, &str); 11] = [
+    ("jobset.x-k8s.io", "JobSet"),
+    ("kubeflow.org", "JAXJob"),
+    ("kubeflow.org", "PaddleJob"),
+    ("kubeflow.org", "PyTorchJob"),
+    ("kubeflow.org", "TFJob"),
+    ("kubeflow.org", "XGBoostJob"),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
+    ("ray.io", "RayCluster"),
+    ("ray.io", "RayJob"),
+    ("ray.io", "RayService"),
+    ("trainer.kubeflow.org", "TrainJob"),
+];
 
 /// Returns whether a text is a part of a domain.
 fn is_part(text: &str) -> bool {
@@ -62,6 +85,8 @@ impl Object {
             // These names are only parts of a path.
             ("rbac.authorization.k8s.io", _) | ("networking.k8s.io", "IPAddress") => return Vec::new(),
             ("", "Namespace" | "Service") => NameRule::Label,
+            ("kubeflow.org", "MPIJob") if self.api_version.ends_with("/v2beta1") => NameRule::OfService,
+            (group, kind) if OF_SERVICES.contains(&(group, kind)) => NameRule::OfService,
             _ => NameRule::Subdomain,
         };
         let own = match meta(&self.value, "name") {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use poolwright_api::FieldProblem;
+use poolwright_api::{FieldProblem, meant};
 use poolwright_terms::GROUP;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -83,11 +83,17 @@ pub(super) fn flatten(
     }
     let text = |key: &str| fields.get(key).and_then(Value::as_str).map(str::to_owned);
     let (Some(api_version), Some(kind)) = (text("apiVersion"), text("kind")) else {
-        return problem(
-            "",
-            "apiVersion or kind is missing",
-            "write both, such as `apiVersion: v1` and `kind: Pod`",
-        );
+        let misspelt = |key: &'static str| {
+            let alike = |other: &&String| *other != key && meant(other, [key]).is_some();
+            let written = fields.keys().find(alike).filter(|_| !fields.contains_key(key))?;
+            Some(format!("`{key}` instead of `{written}`"))
+        };
+        let slips: Vec<String> = ["apiVersion", "kind"].into_iter().filter_map(misspelt).collect();
+        let next = match slips.join(", and ") {
+            none if none.is_empty() => "write both, such as `apiVersion: v1` and `kind: Pod`".to_owned(),
+            slips => format!("write {slips}"),
+        };
+        return problem("", "apiVersion or kind is missing", &next);
     };
     if (api_version.as_str(), kind.as_str()) == ("v1", "Status") {
         let cause = answer(fields);

@@ -217,11 +217,13 @@ impl Object {
             None if pod_sets::is_read(group(&self.api_version), &self.kind) => self.api_version.as_str(),
             None if self.kind == "TrainJob" && shared.runtime_of(self).is_some() => self.api_version.as_str(),
             None => {
-                let mut problems = self.misspelt_fields();
-                add_untold(self.refusals(), &mut problems);
+                let misspelt = self.misspelt_fields();
+                let problems = if misspelt.is_empty() { self.refusals() } else { misspelt };
                 if !problems.is_empty() {
                     return Err(problems);
                 }
+                manifest.notes.extend(self.doubts());
+                manifest.notes.extend(self.unread_fields());
                 let owned = &shared.owned;
                 let is_shown_otherwise = owned.controls(&self.value) || owned.is_controlled(&self.value);
                 match self.over_quota(shared) {
@@ -229,7 +231,7 @@ impl Object {
                         let pods = (!self.lacks_pods(is_shown_otherwise)).then_some(0);
                         self.refuse(&over, pods, manifest, shared);
                     }
-                    None if shared.serves_a_train_job(self) => manifest.notes.extend(self.unread_fields()),
+                    None if shared.serves_a_train_job(self) => {}
                     None => self.note_unread(is_shown_otherwise, manifest),
                 }
                 return Ok(());
@@ -258,7 +260,11 @@ impl Object {
         // A name that is no text is told once.
         add_untold(self.convert_into(into, shared).err().unwrap_or_default(), &mut problems);
         // Of an object with unknown fields, the rest is checked when it is read without them.
-        if problems.iter().all(|problem| problem.cause != strict::UNKNOWN_FIELD) {
+        let is_unknown = |problem: &FieldProblem| {
+            problem.cause == strict::UNKNOWN_FIELD
+                && !problem.path.starts_with(pod_sets::train_job::OF_RUNTIME)
+        };
+        if !problems.iter().any(is_unknown) {
             add_untold(self.refusals(), &mut problems);
         }
         if !problems.is_empty() {

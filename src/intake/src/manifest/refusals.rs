@@ -9,7 +9,10 @@ use super::names::{NameRule, items};
 use super::objects::{Object, group, meta};
 use super::pod_refusals::{self, required, tolerates};
 use super::slips::slip;
-use super::{job_refusals, labels, operator_refusals, volume_refusals, workload_refusals};
+use super::{
+    job_refusals, labels, operator_refusals, operator_values, ray_refusals, runtime_refusals,
+    volume_refusals, workload_refusals,
+};
 use crate::admission::built_in;
 use crate::error::{IntakeError, OfObject, add_untold, quantity_problem};
 use crate::pod_sets;
@@ -18,11 +21,18 @@ use crate::quota::REQUESTS;
 pub(super) type Problems = Vec<FieldProblem>;
 
 /// The roles of training jobs of Kubeflow, and the field that has them.
-const ROLES: [(&str, &str, &[&str]); 3] = [
+const ROLES: [(&str, &str, &[&str]); 6] = [
     ("PyTorchJob", "pytorchReplicaSpecs", &["Master", "Worker"]),
     ("MPIJob", "mpiReplicaSpecs", &["Launcher", "Worker"]),
     ("TFJob", "tfReplicaSpecs", &["Chief", "Master", "PS", "Worker", "Evaluator"]),
+    ("XGBoostJob", "xgbReplicaSpecs", &["Master", "Worker"]),
+    ("PaddleJob", "paddleReplicaSpecs", &["Master", "Worker"]),
+    ("JAXJob", "jaxReplicaSpecs", &["Worker"]),
 ];
+
+/// The roles of which a training job has one pod.
+const SINGLE: [(&str, &str); 3] =
+    [("PyTorchJob", "master"), ("MPIJob", "launcher"), ("XGBoostJob", "master")];
 
 /// The largest value of a PriorityClass that is not of the system.
 const MOST_PRIORITY: i64 = 1_000_000_000;
@@ -43,6 +53,7 @@ impl Object {
             return Vec::new();
         }
         let spec = &self.value["spec"];
+        let name = meta(&self.value, "name").unwrap_or_default();
         let mut problems = match (group(&self.api_version), self.kind.as_str()) {
             ("batch", "Job") => job_refusals::job(&self.value),
             ("batch", "CronJob") => job_refusals::cron_job(spec),
@@ -54,12 +65,17 @@ impl Object {
             ("storage.k8s.io", "StorageClass") => volume_refusals::storage_class(&self.value),
             ("node.k8s.io", "RuntimeClass") => runtime_class(&self.value),
             ("scheduling.k8s.io", "PriorityClass") => priority_class(&self.value),
-            ("kubeflow.org", kind) => training_job(&self.api_version, kind, spec),
-            ("batch.volcano.sh", "Job") => operator_refusals::volcano_job(spec),
-            ("jobset.x-k8s.io", "JobSet") => operator_refusals::job_set(spec),
+            ("kubeflow.org", kind) => training_job(&self.api_version, kind, name, spec),
+            ("batch.volcano.sh", "Job") => operator_refusals::volcano_job(name, spec),
+            ("jobset.x-k8s.io", "JobSet") => operator_refusals::job_set(name, spec),
             ("leaderworkerset.x-k8s.io", "LeaderWorkerSet") => operator_refusals::leader_worker_set(spec),
+            ("ray.io", kind) => ray_refusals::check(kind, name, spec),
+            _ if self.is_runtime() => runtime_refusals::check(spec),
             _ => Vec::new(),
         };
+        let mut of_values = Vec::new();
+        operator_values::check(&self.api_version, &self.kind, &self.value, &mut of_values);
+        add_untold(of_values, &mut problems);
         for Stated { path, name, amount: stated } in self.resources_of_containers() {
             // The conversion of a pod stops at its first error.
             if let Err(error) = amount(&name, &stated) {
@@ -84,7 +100,7 @@ impl Object {
         labels::of_meta("metadata", &self.value["metadata"], &mut of_labels);
         add_untold(of_labels, &mut problems);
         add_untold(self.wrong_choices(), &mut problems);
-        if self.makes_new_pods() {
+        if self.has_new_templates() {
             let mut of_pods = Vec::new();
             pod_refusals::check("spec", spec, &mut of_pods);
             add_untold(of_pods, &mut problems);
@@ -108,15 +124,25 @@ impl Object {
     /// Returns the resources that the containers of a written object state.
     fn resources_of_containers(&self) -> Vec<Stated> {
         let mut found = Vec::new();
-        if self.makes_new_pods() {
+        if self.has_new_templates() {
             resources_below("spec", &self.value["spec"], &mut found);
+        }
+        if self.kind == "TrainJob" && !self.is_stored() {
+            const PLACE: &str = "spec.trainer.resourcesPerNode";
+            stated(PLACE, &self.value["spec"]["trainer"]["resourcesPerNode"], &mut found);
         }
         found
     }
 
     /// Returns whether it is a written object of a kind whose pod templates are known.
-    fn makes_new_pods(&self) -> bool {
-        self.makes_pods() && (self.is_read() || self.kind == "CronJob") && !self.is_stored()
+    fn has_new_templates(&self) -> bool {
+        let makes_known = || self.makes_pods() && (self.is_read() || self.kind == "CronJob");
+        !self.is_stored() && (self.is_runtime() || makes_known())
+    }
+
+    /// Returns whether it is the runtime of a `TrainJob`, which has the templates of its pods.
+    fn is_runtime(&self) -> bool {
+        pod_sets::train_job::is_runtime(group(&self.api_version), &self.kind)
     }
 }
 
@@ -139,17 +165,7 @@ fn resources_below(path: &str, value: &Value, into: &mut Vec<Stated>) {
                     continue;
                 };
                 for (at, container) in list.iter().enumerate() {
-                    for field in ["limits", "requests"] {
-                        let stated = container["resources"][field].as_object().into_iter().flatten();
-                        let path = format!("{path}[{at}].resources.{field}");
-                        into.extend(stated.filter_map(|(name, amount)| {
-                            Some(Stated {
-                                path: format!("{path}{}", key_segment(name)),
-                                name: name.clone(),
-                                amount: written_amount(amount)?,
-                            })
-                        }));
-                    }
+                    stated(&format!("{path}[{at}].resources"), &container["resources"], into);
                 }
             }
         }
@@ -159,6 +175,21 @@ fn resources_below(path: &str, value: &Value, into: &mut Vec<Stated>) {
             }
         }
         _ => {}
+    }
+}
+
+/// Adds the requests and limits at a path.
+fn stated(path: &str, resources: &Value, into: &mut Vec<Stated>) {
+    for field in ["limits", "requests"] {
+        let amounts = resources[field].as_object().into_iter().flatten();
+        let path = format!("{path}.{field}");
+        into.extend(amounts.filter_map(|(name, amount)| {
+            Some(Stated {
+                path: format!("{path}{}", key_segment(name)),
+                name: name.clone(),
+                amount: written_amount(amount)?,
+            })
+        }));
     }
 }
 
@@ -271,9 +302,9 @@ pub(super) fn second_defaults(objects: &[Object]) -> Vec<IntakeError> {
 }
 
 /// Checks the roles of a training job. Some versions of its operator accept them in lower case.
-fn training_job(version: &str, kind: &str, spec: &Value) -> Problems {
+fn training_job(version: &str, kind: &str, name: &str, spec: &Value) -> Problems {
     let of_operator = pod_sets::replica_specs(kind)
-        .map(|field| operator_refusals::training_job(version, kind, field, spec))
+        .map(|field| operator_refusals::training_job(version, kind, field, name, spec))
         .unwrap_or_default();
     let Some((_, field, roles)) = ROLES.iter().find(|(known, ..)| *known == kind) else {
         return of_operator;
@@ -287,17 +318,11 @@ fn training_job(version: &str, kind: &str, spec: &Value) -> Problems {
                 None => format!("use one of {}", roles.join(", ")),
             };
             problems.push(FieldProblem::new(path, format!("{kind} has no such role"), next));
-        } else if kind == "PyTorchJob"
-            && role.eq_ignore_ascii_case("Master")
-            && let Some(masters) = of_role["replicas"].as_u64().filter(|masters| *masters != 1)
+        } else if SINGLE.contains(&(kind, role.to_lowercase().as_str()))
+            && let Some(heads) = of_role["replicas"].as_u64().filter(|heads| *heads != 1)
         {
-            let cause = format!("`{masters}` is not the one master that a PyTorchJob has");
-            problems.push(FieldProblem::new(format!("{path}.replicas"), cause, "write 1, and add workers"));
-        } else if kind == "MPIJob"
-            && role.eq_ignore_ascii_case("Launcher")
-            && let Some(launchers) = of_role["replicas"].as_u64().filter(|launchers| *launchers != 1)
-        {
-            let cause = format!("`{launchers}` is not the one launcher that an MPIJob has");
+            let (role, a) = (role.to_lowercase(), if kind == "PyTorchJob" { "a" } else { "an" });
+            let cause = format!("`{heads}` is not the one {role} that {a} {kind} has");
             problems.push(FieldProblem::new(format!("{path}.replicas"), cause, "write 1, and add workers"));
         }
     }

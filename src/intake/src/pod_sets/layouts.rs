@@ -325,7 +325,7 @@ fn ray(object: &Value, path: &str, name: &str, maker: Maker) -> Result<Sets, Pro
     // The operator makes no worker while it cannot make the head.
     let role = Role { name: "head".to_owned(), label: (RAY_NODE, "head".to_owned()), spare: 0 };
     add(PodSet { turn: Turn::First, role: Some(role), ..head }, "headgroup", "head");
-    let (mut optional, mut problems) = (0, Vec::new());
+    let (mut optional, mut problems, mut notes) = (0, Vec::new(), Vec::new());
     let groups = spec["workerGroupSpecs"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, group) in groups.iter().enumerate() {
         let path = format!("{path}.workerGroupSpecs[{index}]");
@@ -346,6 +346,12 @@ fn ray(object: &Value, path: &str, name: &str, maker: Maker) -> Result<Sets, Pro
         let wanted = number(object, &of_group, least).map(|wanted| wanted.clamp(least, most.max(least)));
         let wanted = wanted.and_then(|wanted| count(&of_group, wanted, hosts));
         let wanted = wanted.keep(&mut problems).unwrap_or(0);
+        // `GetWorkerGroupDesiredReplicas` in ray-project/kuberay.
+        if let Some(written) = group["replicas"].as_i64().filter(|written| *written != wanted) {
+            notes.push(format!(
+                "{of_group}: KubeRay makes {wanted} instead of {written}, because minReplicas and maxReplicas limit them"
+            ));
+        }
         let may_lack = if scales { (wanted - least) * hosts } else { 0 };
         optional += may_lack;
         let of = group["groupName"].as_str().unwrap_or("worker");
@@ -358,7 +364,7 @@ fn ray(object: &Value, path: &str, name: &str, maker: Maker) -> Result<Sets, Pro
         let role = Role { name: format!("{of} worker"), label: (RAY_GROUP, of.to_owned()), spare: may_lack };
         add(PodSet { role: Some(role), ..set }, of, "worker");
     }
-    let mut sets = Sets { problems, ..sets.together(named(object, name), optional) };
+    let mut sets = Sets { notes, problems, ..sets.together(named(object, name), optional) };
     if scales {
         sets.notes.push(
             "Ray's autoscaler may ask for more workers later; the replicas as written are planned".to_owned(),

@@ -1,11 +1,15 @@
 //! `TrainJob` of Kubeflow's trainer: a JobSet made from a runtime, which is another object.
 
 use poolwright_api::FieldProblem;
+use poolwright_api::strict::{self, UNKNOWN_FIELD};
 use serde_json::{Value, json};
 
 use crate::template::{Expanded, Expansion, Making, one};
-use crate::workload::job_set;
+use crate::workload::{job_set, unreadable_job_set};
 use crate::workloads::{ENDED, SUSPENDED};
+
+/// The beginning of the path of what is wrong with the runtime.
+pub(crate) const OF_RUNTIME: &str = "(runtime) ";
 
 /// The label of the job that trains, in the runtime.
 const STEP: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
@@ -35,9 +39,29 @@ pub(crate) fn expand(object: &Value, runtime: &Value, making: Making<'_>) -> Exp
             return Err(one(problem));
         }
     }
+    let mut set = made(object, runtime);
+    let notes = if is_stored(runtime) { without_unknown(&mut set["spec"]) } else { Vec::new() };
     let place =
-        |problem: FieldProblem| FieldProblem { path: format!("(runtime) {}", problem.path), ..problem };
-    job_set(&made(object, runtime), making).map_err(|found| found.into_iter().map(place).collect())
+        |problem: FieldProblem| FieldProblem { path: format!("{OF_RUNTIME}{}", problem.path), ..problem };
+    let mut expansion =
+        job_set(&set, making).map_err(|found| found.into_iter().map(place).collect::<Vec<_>>())?;
+    expansion.notes.extend(notes);
+    Ok(expansion)
+}
+
+fn is_stored(object: &Value) -> bool {
+    ["uid", "resourceVersion"].iter().any(|field| object["metadata"][*field].is_string())
+}
+
+/// Removes the fields of a JobSet's spec that this version does not know. A stored runtime may be of a newer version. Returns a note for
+/// each.
+fn without_unknown(spec: &mut Value) -> Vec<String> {
+    let unknown = unreadable_job_set(spec).into_iter().filter(|problem| problem.cause == UNKNOWN_FIELD);
+    let remove = |FieldProblem { path, .. }| {
+        strict::remove(spec, &path);
+        format!("{OF_RUNTIME}spec.{path}: this version does not know the field, and ignores it")
+    };
+    unknown.map(remove).collect()
 }
 
 /// Returns the JobSet that a `TrainJob` makes from its runtime. It keeps the kind of the `TrainJob`, for messages.

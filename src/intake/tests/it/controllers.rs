@@ -154,7 +154,9 @@ fn priority_classes_and_roles_that_are_refused() {
     is_refused_for(&job("PyTorchJob", "pytorchReplicaSpecs", masters), more);
     is_refused_for(&job("MPIJob", "mpiReplicaSpecs", json!({"Master": one()})), "MPIJob has no such role");
     is_refused_for(&job("TFJob", "tfReplicaSpecs", json!({"Driver": one()})), "TFJob has no such role");
-    read(&[job("TFJob", "tfReplicaSpecs", json!({"PS": one(), "Chief": one(), "worker": one()}))]);
+    let mut named = one();
+    named["template"]["spec"]["containers"][0]["name"] = json!("tensorflow");
+    read(&[job("TFJob", "tfReplicaSpecs", json!({"PS": named, "Chief": named, "worker": named}))]);
 }
 
 #[test]

@@ -27,6 +27,7 @@ mod mount_refusals;
 mod never_panics;
 mod nodes;
 mod operator_refusals;
+mod operator_values;
 mod operators;
 mod others;
 mod pod_groups;

@@ -209,7 +209,8 @@ fn operators_that_ask_for_gpus_are_missing_and_rendered_kinds_say_how_to_render_
 
 #[test]
 fn a_runtime_without_a_train_job_is_named_without_a_namespace() {
-    let runtime = object("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", "torch", json!({}));
+    let spec = json!({"template": {"spec": {"replicatedJobs": []}}});
+    let runtime = object("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", "torch", spec);
     let told = "ClusterTrainingRuntime torch: trainer.kubeflow.org/v1alpha1 ClusterTrainingRuntime is not read; it is a template of other \
                 objects, and makes no pods itself";
     let manifest = read(&[runtime]);

@@ -58,14 +58,20 @@ fn a_training_job_of_kubeflow_is_a_gang_of_all_its_pods() {
     assert_eq!(gangs(&manifest), [("PyTorchJob default/train".to_owned(), 4, 4)]);
     assert_eq!(manifest.pods[1].labels["training.kubeflow.org/replica-type"], "worker");
     assert!(manifest.unread.is_empty() && manifest.notes.is_empty(), "{:?}", manifest.notes);
-    for (kind, field) in [
-        ("TFJob", "tfReplicaSpecs"),
-        ("XGBoostJob", "xgbReplicaSpecs"),
-        ("PaddleJob", "paddleReplicaSpecs"),
-        ("JAXJob", "jaxReplicaSpecs"),
+    for (kind, field, role, container) in [
+        ("TFJob", "tfReplicaSpecs", "Chief", "tensorflow"),
+        ("XGBoostJob", "xgbReplicaSpecs", "Master", "xgboost"),
+        ("PaddleJob", "paddleReplicaSpecs", "Master", "paddle"),
+        ("JAXJob", "jaxReplicaSpecs", "Worker", "jax"),
     ] {
-        let mut spec = json!({});
-        spec[field] = json!({"Worker": {"replicas": 2, "template": template(1)}});
+        let template = json!({"spec": {"containers": [{"name": container, "image": "x"}]}});
+        let mut roles = json!({"Worker": {"replicas": 1, "template": template}});
+        if role == "Worker" {
+            roles[role]["replicas"] = json!(2);
+        } else {
+            roles[role] = json!({"replicas": 1, "template": template});
+        }
+        let spec = json!({field: roles});
         let manifest = read(&object("kubeflow.org/v1", kind, "train", spec));
         assert_eq!(gangs(&manifest), [(format!("{kind} default/train"), 2, 2)]);
     }
@@ -370,7 +376,7 @@ fn an_object_whose_pods_are_there_or_that_makes_none_is_not_missing() {
         "trainer.kubeflow.org/v1alpha1",
         "ClusterTrainingRuntime",
         "torch",
-        json!({"template": template(1)}),
+        json!({"template": {"spec": {"replicatedJobs": [{"name": "node", "template": {"spec": {"template": template(1)}}}]}}}),
     );
     assert!(read(&runtime).unread.is_empty());
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::json_kit::{ending, has, object, read, refused, stored};
+use crate::json_kit::{apps, ending, has, object, read, refused, stored};
 
 const KUBEFLOW: &str = "kubeflow.org/v1";
 const TRAINER: &str = "trainer.kubeflow.org/v1alpha1";
@@ -253,4 +253,81 @@ fn a_wrong_number_hides_neither_other_numbers_nor_what_is_wrong_with_the_templat
         let missing: Vec<&String> = paths.iter().filter(lacks).collect();
         assert!(missing.is_empty() && found.len() == paths.len(), "{missing:?}: {found:#?}");
     }
+}
+
+/// Objects of kinds that are read in different ways: by Kubernetes' own types, by their fields, and not at all.
+fn of_all_kinds() -> Vec<Value> {
+    let deployment = apps("Deployment", "a", 1);
+    let cron = json!({"schedule": "@daily", "jobTemplate": {"spec": {"template": ending()}}});
+    let model = json!({"predictor": {"model": {"storageUri": "s3://m"}}});
+    vec![
+        deployment,
+        pytorch(),
+        train_job(),
+        runtime(),
+        ray("RayCluster", cluster()),
+        object("batch/v1", "CronJob", "a", cron),
+        object("serving.kserve.io/v1beta1", "InferenceService", "a", model),
+        object("example.com/v1", "Widget", "a", json!({"size": 1})),
+    ]
+}
+
+/// Moves a field of an object to another name. An empty part is the object itself.
+fn renamed(mut object: Value, part: &str, [from, to]: [&str; 2]) -> Value {
+    let fields = object.pointer_mut(part).and_then(Value::as_object_mut).expect("a map");
+    let value = fields.remove(from).unwrap_or_else(|| json!({"app": "web"}));
+    fields.insert(to.to_owned(), value);
+    object
+}
+
+#[test]
+fn a_misspelt_part_of_an_object_or_of_its_metadata_is_refused_with_the_one_that_is_meant() {
+    for object in of_all_kinds() {
+        for (part, path, names) in [
+            ("", "", ["spec", "Spec"]),
+            ("", "", ["spec", "specs"]),
+            ("/metadata", "metadata.", ["labels", "lables"]),
+            ("/metadata", "metadata.", ["annotations", "annotation"]),
+            ("/metadata", "metadata.", ["namespace", "namspace"]),
+        ] {
+            let [meant, written] = names;
+            let found = refused(&renamed(object.clone(), part, names));
+            let end = format!(": {path}{written}: unknown field; did you mean `{meant}`?");
+            assert!(found.iter().any(|one| one.ends_with(&end)), "{} {end}: {found:#?}", object["kind"]);
+        }
+        let stored = renamed(stored(object, None), "/metadata", ["labels", "lables"]);
+        let manifest = read(std::slice::from_ref(&stored));
+        let told = "metadata.lables: this version does not know the field, and ignores it";
+        let count = manifest.notes.iter().filter(|note| note.ends_with(told)).count();
+        assert_eq!(count, 1, "{}: {:?}", stored["kind"], manifest.notes);
+    }
+}
+
+#[test]
+fn a_misspelt_metadata_or_kind_is_told_as_such() {
+    for object in [pytorch(), train_job(), object("example.com/v1", "Widget", "a", json!({}))] {
+        let found = refused(&renamed(object.clone(), "", ["metadata", "metdata"]));
+        assert!(
+            found.iter().any(|one| one.ends_with("metdata: unknown field; did you mean `metadata`?")),
+            "{found:#?}"
+        );
+        let found = refused(&renamed(object, "", ["kind", "Kind"]));
+        assert!(
+            found[0].ends_with("apiVersion or kind is missing; write `kind` instead of `Kind`"),
+            "{found:#?}"
+        );
+    }
+}
+
+#[test]
+fn kinds_with_parts_of_their_own_keep_them_and_others_are_told_of_further_parts() {
+    let settings = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {}, "immutable": true});
+    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {}, "specs": {}});
+    let usual = read(&[object("example.com/v1", "Widget", "a", json!({}))]);
+    assert_eq!(read(&[settings, widget]).notes, usual.notes);
+    let mut job = pytorch();
+    job["data"] = json!({});
+    let manifest = read(&[job]);
+    let told = "PyTorchJob default/a: data: this version does not know the field, and ignores it";
+    assert!(has(&manifest, told), "{:?}", manifest.notes);
 }

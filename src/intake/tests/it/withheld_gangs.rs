@@ -155,7 +155,12 @@ fn no_pods_of_a_training_job_start_without_the_master_or_launcher_that_a_quota_r
         ("kubeflow.org/v1", "TFJob", "tfReplicaSpecs", "Chief", least()),
         ("kubeflow.org/v2beta1", "MPIJob", "mpiReplicaSpecs", "Launcher", least()),
     ] {
-        let spec = json!({field: roles(head)});
+        let mut spec = json!({field: roles(head)});
+        if kind == "TFJob" {
+            for role in [head, "Worker"] {
+                spec[field][role]["template"]["spec"]["containers"][0]["name"] = json!("tensorflow");
+            }
+        }
         let manifest = without_its_head(version, kind, spec.clone(), policy.clone());
         assert_eq!(names(&manifest), ["train-worker-0", "train-worker-1", "train-worker-2"]);
         let gang = |least: u32, there: usize| [(format!("{kind} default/train"), least, there)];

@@ -148,20 +148,12 @@ pub fn document(plan: Plan, context: DocumentContext<'_>, times: Times) -> Resul
         let shared = findings.shares_gpus.as_ref();
         notes.extend(shared.map(|message| format!("pool {name}: {}: {message}", Reason::GpusShared)));
         notes.extend(findings.units_chosen.iter().map(|chosen| format!("pool {name}: {chosen}")));
-        notes.extend(findings.buffer_unmet.as_ref().map(|message| format!("pool {name}: {message}")));
-        // Pods that a limit leaves out name it. Missing replicas, and units of a buffer, are not listed.
+        let left = findings.buffer_unmet.iter().chain(&findings.buffer_left);
+        notes.extend(left.map(|message| format!("pool {name}: {message}")));
+        // Pods and units that a limit leaves out name it. Missing replicas are not listed.
         let is_static = context.snapshot.pools.get(name).is_some_and(|pool| pool.replicas.is_some());
-        let untold = findings.units_left.saturating_sub(findings.units_unmet);
-        let left = (untold > 0).then(|| {
-            let units = if untold == 1 { "unit" } else { "units" };
-            let more = if findings.units_unmet > 0 { "more " } else { "" };
-            format!("the plan leaves {untold} {more}{units} of its buffer without room")
-        });
-        let limit = findings.limit_reached.clone().filter(|_| is_static || findings.units_left > 0);
-        let both: Vec<String> = limit.into_iter().chain(left).collect();
-        if !both.is_empty() {
-            notes.push(format!("pool {name}: {}", both.join("; ")));
-        }
+        let limit = findings.limit_reached.as_ref().filter(|_| is_static);
+        notes.extend(limit.map(|message| format!("pool {name}: {message}")));
     }
     let counts = plan.counts;
     let pools = &context.snapshot.pools;

@@ -5,7 +5,6 @@
 
 mod arrivals;
 mod ledger;
-mod patience;
 mod seller;
 
 use std::collections::BTreeMap;
@@ -27,18 +26,21 @@ use crate::api::ApiServer;
 use crate::cloud::{Cloud, CloudOf, Quotas, kinds};
 use crate::cluster::{Cluster, JobPlan};
 use crate::dice::Dice;
+use crate::patience::Patience;
 use crate::record::Record;
 use crate::time::{MachineClock, Time, first_day};
 use crate::wire::{Process, Wire, unwatched};
 pub use arrivals::SeededDelays;
 use ledger::Ledger;
-use patience::Patience;
 use seller::Seller;
 
 /// The namespace of the controller.
 const NAMESPACE: &str = "default";
 /// The duration of the controller's Lease.
 const LEASE: Duration = Duration::from_hours(1);
+
+/// What the controller's clock advances by with each look of the solver: a solve takes a few hundredths of the usual three seconds.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A replay to run.
 #[derive(Clone, Debug)]
@@ -185,7 +187,7 @@ impl Replay {
         config.default_usd_per_hour = self.default_usd_per_hour;
         // No other controller wants to lead, and frequent renewals would be most of the events in a quiet week.
         config.lease = config.lease.lasting(LEASE);
-        let clock = Patience::new(MachineClock::new(time));
+        let clock = Patience::new(MachineClock::new(time), LOOK);
         let environment = Environment {
             clock: clock.clone(),
             spawner: clock.spawner(),

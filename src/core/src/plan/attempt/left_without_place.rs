@@ -11,7 +11,7 @@ use crate::plan::unplaced::left_over::LeftPods;
 use crate::rules::pin::Pin;
 
 /// A pod without a place, and the reason.
-type WithoutPlace = (PodKey, UnplacedReason, LeftBy);
+pub(super) type WithoutPlace = (PodKey, UnplacedReason, LeftBy);
 
 impl PlanContext<'_> {
     /// Returns the pods for which rules about other pods left no place, with the reasons.

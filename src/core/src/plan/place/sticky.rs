@@ -126,10 +126,12 @@ fn keep_on_full_hosts<'a, 'h>(
     left.into_iter().map(|(want, _)| want).collect()
 }
 
-/// Returns whether a pod has waited longer than buying a node for it usually takes. Pods of gangs wait for each other.
+/// Returns whether a pod has waited longer than buying a node for it usually takes. Pods of a PodGroup wait for each other; the
+/// scheduler binds the pods of a gang that only its operator marked one by one.
 fn is_late(want: &PendingPod<'_>, now: Timestamp) -> bool {
     let PodPhase::Unschedulable { since, .. } = &want.pod.phase else { return false };
-    want.pod.key.existing().is_some() && want.pod.group.is_none() && now.duration_since(*since) > LATE
+    let waits_for_others = want.pod.group.is_some() && want.pod.gang.is_none();
+    want.pod.key.existing().is_some() && !waits_for_others && now.duration_since(*since) > LATE
 }
 
 fn is_open(snapshot: &Snapshot, claim: &ClaimName) -> bool {

@@ -32,7 +32,7 @@ impl UnplacedInputs<'_, '_> {
             }
             // If one capacity type leaves the choice, another rule keeps the pods off it.
             let key = flexibility::lacking(supplied.pool, &offerings).first().copied()?;
-            first.get_or_insert_with(|| key.beyond_limits(supplied.pool));
+            first.get_or_insert_with(|| key.beyond_limits(supplied.pool, self.options));
         }
         first
     }
@@ -80,10 +80,17 @@ impl UnplacedInputs<'_, '_> {
             let missing = key.at_least - key.found;
             let offering = if key.found == 1 { "offerings with only 1 value" } else { "offerings with only" };
             let values = if key.found == 1 { String::new() } else { format!(" {} values", key.found) };
+            // Pods need the choice of every key.
+            let others = lacks[1..].iter().map(|key| {
+                format!(" (they have {} of {} values of `{}`, too)", key.found, key.at_least, key.key)
+            });
             let message = format!(
-                "pool `{}` asks for {} values of `{}` to choose from (minValues), but {offering}{values} can hold it; widen the pool's \
+                "pool `{}` asks for {} values of `{}` to choose from (minValues), but {offering}{values} can hold it{}; widen the pool's \
                  requirements, lower minValues, or set --min-values-policy BestEffort",
-                pool.name, key.at_least, key.key
+                pool.name,
+                key.at_least,
+                key.key,
+                others.collect::<Vec<String>>().concat()
             );
             if nearest.as_ref().is_none_or(|(least, _)| missing < *least) {
                 nearest = Some((missing, message));

@@ -7,7 +7,7 @@ use poolwright_terms::Taint;
 
 use crate::demand::is_replica;
 use crate::model::Pool;
-use crate::plan::order_replicas::{ReplicaLimit, beyond};
+use crate::plan::order_replicas::{ReplicaLimits, beyond};
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::inputs::UnplacedInputs;
 use crate::rules::format::{self, ATTACHABLE};
@@ -49,9 +49,11 @@ fn no_more(inputs: &UnplacedInputs<'_, '_>, pool: &Pool) -> String {
         "no NodePool buys nodes for waiting pods, because `replicas` sets how many nodes pool `{name}` has"
     );
     match limit {
-        Some(ReplicaLimit { words, is_own, .. }) => {
-            let raise = if has_all { "raise that limit and `replicas`" } else { "raise that limit" };
-            let or = if is_own { ", or create a NodePool without `replicas`" } else { "" };
+        Some(ReplicaLimits { words, count, are_own, .. }) => {
+            let limits = if count == 1 { "that limit" } else { "these limits" };
+            let raise =
+                if has_all { format!("raise {limits} and `replicas`") } else { format!("raise {limits}") };
+            let or = if are_own { ", or create a NodePool without `replicas`" } else { "" };
             format!("{because}, and {words}; {raise}{or}")
         }
         None if has_all => format!("{because}; raise it, or create a NodePool without `replicas`"),

@@ -21,9 +21,17 @@ pub(crate) fn miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: us
     let admitted: Vec<&PoolOffering> = pool.offers.iter().filter(own).collect();
     let first = *admitted.first()?;
     let places = inputs.volumes.places.get(&class.pods.first()?.key)?;
-    let elsewhere = places.iter().find(|(_, terms)| {
+    let mut all_elsewhere = places.iter().filter(|(_, terms)| {
         !admitted.iter().any(|o| rules::check_affinity(Some(terms), &supply.labels(at, o.offering)).is_ok())
     });
+    let elsewhere = all_elsewhere.next();
+    // A change for one volume does not help if another one is elsewhere, too.
+    let others: Vec<&String> = all_elsewhere.map(|(words, _)| words).collect();
+    let also = match others.len() {
+        0 => String::new(),
+        1 => format!("; {} is not usable on these nodes, either", list(others)),
+        _ => format!("; {} are not usable on these nodes, either", list(others)),
+    };
     let named = pool.pool.in_words();
     let is_at = |terms: &Vec<NodeSelectorTerm>, labels: &NewNodeLabels<'_>| {
         rules::check_affinity(Some(terms), labels).is_ok()
@@ -59,7 +67,7 @@ pub(crate) fn miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: us
     };
     if terms.iter().all(names_host) {
         return Some(format!(
-            "{words} is usable only on nodes with {all}, and no new node has that name; bring that node back, or recreate the volume"
+            "{words} is usable only on nodes with {all}, and no new node has that name; bring that node back, or recreate the volume{also}"
         ));
     }
     let has = match rules::check_affinity(Some(terms), &supply.labels(at, first.offering)) {
@@ -74,10 +82,10 @@ pub(crate) fn miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: us
     };
     if let Some(node_class) = supply.class_without(at, |labels| is_at(terms, labels)) {
         return Some(format!(
-            "{words} is usable only on nodes with {all}, but {node_class} of {named} has no such offering: those that it may use have {has}; use a node class that has one, or recreate the volume elsewhere"
+            "{words} is usable only on nodes with {all}, but {node_class} of {named} has no such offering: those that it may use have {has}; use a node class that has one, or recreate the volume elsewhere{also}"
         ));
     }
     Some(format!(
-        "{words} is usable only on nodes with {all}, but offerings of {named} that it may use have {has}; {widen}recreate the volume elsewhere"
+        "{words} is usable only on nodes with {all}, but offerings of {named} that it may use have {has}; {widen}recreate the volume elsewhere{also}"
     ))
 }

@@ -325,7 +325,19 @@ const ROLES: Level = Level { fields: &[], below: &[(ANY, leaf(&["replicas", "tem
 /// The spec of a runtime of a `TrainJob`. Its template is that of a JobSet, which is checked when it is read.
 const RUNTIME: Level = Level {
     fields: &["mlPolicy", "podGroupPolicy", "template"],
-    below: &[("mlPolicy", leaf(&["numNodes", "torch", "mpi", "flux", "jax", "xgboost"]))],
+    below: &[
+        ("template", leaf(&["metadata", "spec"])),
+        (
+            "mlPolicy",
+            Level {
+                fields: &["numNodes", "torch", "mpi", "flux", "jax", "xgboost"],
+                below: &[(
+                    "mpi",
+                    leaf(&["numProcPerNode", "mpiImplementation", "sshAuthMountPath", "runLauncherAsNode"]),
+                )],
+            },
+        ),
+    ],
 };
 
 const RAY_CLUSTER: Level = Level {

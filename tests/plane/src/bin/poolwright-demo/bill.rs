@@ -1,17 +1,18 @@
 //! The price paid, compared with the lower bound and with simpler planners.
 
-use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
-use std::process::Command;
+use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use poolwright_plane::poolwright_binary;
+use k8s_openapi::api::core::v1::{PodCondition, PodStatus};
+use poolwright_catalog::Catalogue;
+use poolwright_core::Snapshot;
+use poolwright_core::plan::{PlanOptions, StopSignal, plan};
 use poolwright_plane::trace::TracePod;
+use serde_json::Value;
 
 use crate::cluster::Bill;
 
-/// The prices that `poolwright plan` computes for all pods at once.
+/// What a plan for all pods at once costs, in dollars per hour.
 pub struct Judged {
     cost: f64,
     bound: f64,
@@ -19,27 +20,63 @@ pub struct Judged {
     first_fit: f64,
 }
 
-/// Runs `poolwright plan` on a file with all pods.
-pub fn judge(file: &Path, pods: &[TracePod], pool: &str) -> anyhow::Result<Judged> {
-    let mut manifest = pool.to_owned();
-    for pod in pods {
-        write!(manifest, "\n---\n{}", serde_json::to_string(&pod.object("default"))?)?;
+/// The work of the three seconds that the controller's solver has: a unit is about half a microsecond of one core.
+const WORK: u64 = 6_000_000;
+
+/// Stops the solver after this much work.
+struct Work {
+    left: u64,
+}
+
+impl StopSignal for Work {
+    fn should_stop(&mut self) -> bool {
+        self.left == 0
     }
-    fs::write(file, manifest)?;
-    let output = Command::new(poolwright_binary()?).args(["plan", "-o", "json", "-f"]).arg(file).output()?;
-    ensure!(output.status.success(), "poolwright plan: {}", String::from_utf8_lossy(&output.stderr));
-    let plan: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    let number = |pointer: &str| {
-        plan.pointer(pointer)
-            .and_then(serde_json::Value::as_f64)
-            .with_context(|| format!("the plan has no {pointer}"))
-    };
+
+    fn spent(&mut self, units: u64) {
+        self.left = self.left.saturating_sub(units);
+    }
+}
+
+/// Plans all pods at once on an empty cluster, as `poolwright plan` does, with as much work as the controller spends on a plan.
+pub fn judge(catalogue: Catalogue, pods: &[TracePod], objects: &[Value]) -> anyhow::Result<Judged> {
+    let pool = objects.iter().find(|object| object["kind"] == "NodePool").context("there is no NodePool")?;
+    let mut pool: poolwright_api::NodePool = serde_json::from_value(pool.clone())?;
+    pool.metadata.uid = Some("demo".to_owned());
+    let pool = poolwright_intake::node_pool(&pool);
+    let mut snapshot = Snapshot::default();
+    snapshot.catalogues.insert(pool.node_class.clone(), Ok(Arc::new(catalogue)));
+    snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
+    for pod in pods {
+        let mut object = pod.pod("default")?;
+        // The scheduler has found no node for it.
+        object.status = Some(unschedulable());
+        let pod = poolwright_intake::pod(&object)?;
+        snapshot.pods.insert(pod.key.clone(), Arc::new(pod));
+    }
+    let mut work = Work { left: WORK };
+    let plan = plan(&snapshot, jiff::Timestamp::UNIX_EPOCH, &PlanOptions::default(), &mut work);
+    ensure!(
+        plan.refused.is_empty() && plan.unplaced.is_empty(),
+        "the plan leaves out pods: {:?}",
+        plan.unplaced
+    );
     Ok(Judged {
-        cost: number("/costUsdPerHour")?,
-        bound: number("/lowerBoundUsdPerHour")?,
-        one_pod_per_node: number("/baselines/onePodPerNodeUsdPerHour")?,
-        first_fit: number("/baselines/firstFitUsdPerHour")?,
+        cost: plan.cost.as_f64(),
+        bound: plan.bound.as_f64(),
+        one_pod_per_node: plan.baselines.one_pod_per_node.cost.as_f64(),
+        first_fit: plan.baselines.first_fit.cost.as_f64(),
     })
+}
+
+fn unschedulable() -> PodStatus {
+    let refused = PodCondition {
+        type_: "PodScheduled".to_owned(),
+        status: "False".to_owned(),
+        reason: Some("Unschedulable".to_owned()),
+        ..PodCondition::default()
+    };
+    PodStatus { conditions: Some(vec![refused]), ..PodStatus::default() }
 }
 
 /// Formats dollars per hour: `$5.67/h`.

@@ -14,7 +14,9 @@ use std::process::ExitCode;
 use std::{env, fs};
 
 use anyhow::{Context, bail};
+use poolwright_catalog::{Catalogue, builtin};
 use poolwright_plane::trace::{self, TracePod};
+use serde_json::Value;
 
 use crate::bill::{judge, print_bill};
 use crate::cluster::{Cluster, Counts};
@@ -61,17 +63,27 @@ struct Pace {
     drain: u64,
 }
 
-fn the_pool() -> anyhow::Result<String> {
+/// Returns the file with the pool and its node class.
+fn pool_file() -> anyhow::Result<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/pool.yaml");
     fs::read_to_string(&path).with_context(|| path.display().to_string())
+}
+
+fn the_pool() -> anyhow::Result<Vec<Value>> {
+    serde_saphyr::from_multiple(&pool_file()?).context("the pool cannot be read")
+}
+
+/// Returns what the node class of the pool sells.
+fn sold() -> Catalogue {
+    builtin().filtered(|kind, _| kind.provider.as_str() == "aws")
 }
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Creates the waves, one after the other, and prints what was bought. `scratch` is a file to write to.
-async fn waves(cluster: &Cluster, place: &mut impl Place, scratch: &Path) -> anyhow::Result<()> {
+/// Creates the waves, one after the other, and prints what was bought.
+async fn waves(cluster: &Cluster, place: &mut impl Place) -> anyhow::Result<()> {
     let pods: Vec<TracePod> = trace::read(WAVES.iter().sum::<usize>())?;
     println!("Ready: NodePool `gpu` may buy any on-demand AWS type, at most $2,000/h; nothing runs yet.");
     let mut sent = 0;
@@ -83,7 +95,7 @@ async fn waves(cluster: &Cluster, place: &mut impl Place, scratch: &Path) -> any
         follow(cluster, place, false, |now| now.running == sent && now.opening == 0).await?;
     }
     let paid = cluster.bill().await?;
-    print_bill(&paid, &judge(scratch, &pods, &the_pool()?)?);
+    print_bill(&paid, &judge(sold(), &pods, &the_pool()?)?);
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use anyhow::ensure;
 use poolwright_plane::{ControlPlane, Options, Process, install_crds};
 
 use crate::cluster::Cluster;
-use crate::{Pace, Place, end, repository, the_pool, waves};
+use crate::{Pace, Place, end, pool_file, repository, waves};
 
 struct Real {
     controller: Process,
@@ -36,10 +36,10 @@ pub async fn demo() -> anyhow::Result<()> {
     let plane = ControlPlane::start(Options::everything()).await?;
     let client = plane.client()?;
     install_crds(&client, &repository().join("crds")).await?;
-    poolwright_plane::apply(&client, "default", &the_pool()?).await?;
+    poolwright_plane::apply(&client, "default", &pool_file()?).await?;
     let mut place = Real { controller: start_controller(&plane)? };
     let cluster = Cluster::new(client);
-    waves(&cluster, &mut place, &plane.dir().join("workload.yaml")).await?;
+    waves(&cluster, &mut place).await?;
 
     if keep {
         let kubeconfig = plane.kubeconfig_path();

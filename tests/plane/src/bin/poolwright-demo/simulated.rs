@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, anyhow, ensure};
-use poolwright_catalog::builtin;
+use anyhow::{anyhow, ensure};
 use poolwright_provider_kwok::REGISTRATION;
 use poolwright_sim::sandbox::{Sandbox, play};
 
 use crate::cluster::Cluster;
-use crate::{Pace, Place, end, the_pool, waves};
+use crate::{Pace, Place, end, sold, the_pool, waves};
 
 /// Determines how long things take. Any other seed would do as well.
 const SEED: u64 = 1;
@@ -30,17 +29,13 @@ impl Place for Sandbox {
 pub fn demo() -> anyhow::Result<()> {
     println!("The real controller, in a simulated cluster: its time is told, and passes as fast as it can.");
     println!("(make demo-cluster does the same on a real control plane, in real time.)");
-    let workload = std::env::temp_dir().join(format!("poolwright-demo-{}.yaml", std::process::id()));
-    let played = play(async || {
-        let sold = builtin().filtered(|kind, _| kind.provider.as_str() == "aws");
-        let mut sandbox = Sandbox::start(Arc::new(sold), &[REGISTRATION.node_class], SEED);
-        let objects: Vec<serde_json::Value> =
-            serde_saphyr::from_multiple(&the_pool()?).context("the pool cannot be read")?;
-        for object in objects {
+    play(async || {
+        let mut sandbox = Sandbox::start(Arc::new(sold()), &[REGISTRATION.node_class], SEED);
+        for object in the_pool()? {
             sandbox.create(&object).map_err(|refusal| anyhow!("the pool is refused: {refusal}"))?;
         }
         let cluster = Cluster::new(sandbox.client());
-        waves(&cluster, &mut sandbox, &workload).await?;
+        waves(&cluster, &mut sandbox).await?;
         end(&cluster, &mut sandbox).await?;
         let (instances, seconds) = (sandbox.instances(), sandbox.elapsed().as_secs());
         ensure!(instances == 0, "{instances} instances still run");
@@ -50,8 +45,5 @@ pub fn demo() -> anyhow::Result<()> {
             seconds % 60
         );
         Ok(())
-    })?;
-    // The file does not exist if the demo ended before it was written.
-    let _ = std::fs::remove_file(&workload);
-    played
+    })?
 }

@@ -68,7 +68,8 @@ pub(crate) struct NewNode<'a> {
     pub uses: Vec<(u32, u64)>,
     /// Whether it leaves the cloud a choice that further pods could take away.
     leaves_choice: bool,
-    free: ResourceList,
+    /// The resources that its pods leave.
+    pub free: ResourceList,
     /// The pods on it, as colocation rules count them.
     pub present: Present,
 }

@@ -9,22 +9,19 @@ use poolwright_controller::clock::{Clock, Moment};
 
 use crate::time::MachineClock;
 
-/// The clock of a solve advances by this each time the solver reads it. The solver reads it after equal amounts of work, about
-/// half a millisecond of one core. So a solve takes a few hundredths of the usual three seconds, and all machines return the same
-/// plan.
-const LOOK: Duration = Duration::from_millis(50);
-
-/// The controller's clock, which advances during a solve.
-pub(super) struct Patience {
+/// The controller's clock, which advances by a fixed time whenever the solver reads it during a solve. The solver reads it after
+/// equal amounts of work, about half a millisecond of one core, so all machines return the same plan.
+pub(crate) struct Patience {
     clock: MachineClock,
+    look: Duration,
     solving: AtomicBool,
     looks: AtomicU32,
 }
 
 impl Patience {
-    /// Wraps this clock.
-    pub fn new(clock: MachineClock) -> Arc<Self> {
-        Arc::new(Self { clock, solving: AtomicBool::new(false), looks: AtomicU32::new(0) })
+    /// Wraps this clock. It advances by `look` with each look.
+    pub fn new(clock: MachineClock, look: Duration) -> Arc<Self> {
+        Arc::new(Self { clock, look, solving: AtomicBool::new(false), looks: AtomicU32::new(0) })
     }
 
     /// Runs computations in line, as in every simulated world, while the clock advances.
@@ -46,6 +43,6 @@ impl Clock for Patience {
             return moment;
         }
         let looks = self.looks.fetch_add(1, Ordering::Relaxed);
-        Moment { monotonic: moment.monotonic + LOOK * looks, ..moment }
+        Moment { monotonic: moment.monotonic + self.look * looks, ..moment }
     }
 }
