@@ -37,7 +37,7 @@ DEMO_CLUSTER := -p poolwright-cli -p poolwright-plane --no-default-features \
 	--features poolwright-cli/kwok,poolwright-cli/system-highs,poolwright-cli/ring --bin poolwright --bin poolwright-demo
 DEMO_BUILD := python3 tests/tools.py run-demo cargo build --locked --profile demo
 
-.PHONY: help demo demo-tree demo-cluster test soak build lint unit control-plane e2e kills differential bench bench-ablation bench-mix bench-scale bench-nodes bench-aws bench-bursts bench-week realise crds clean
+.PHONY: help demo demo-tree demo-cluster test soak build lint unit control-plane e2e kills differential bench bench-ablation bench-plan bench-mix bench-scale bench-nodes bench-aws bench-bursts bench-week realise crds clean
 
 help: ## list all targets
 	@echo "make <target>:"
@@ -98,6 +98,10 @@ bench: ## measure the solver: cost, certified bound, gap over time, memory, time
 bench-ablation: ## turn off one stage of the solver at a time, and measure the loss; CASE="P1 P8" and STAGE=columns choose, RUNS=3 seeds
 	@$(RELEASE) -p poolwright-solver --example ablation
 	@"$(CARGO_TARGET_DIR)/release/examples/ablation" $(CASE) --runs $(or $(RUNS),1) $(if $(STAGE),--stage "$(STAGE)")
+
+bench-plan: ## plan the solver's case P1 with the whole command in one second; prints the gap and its goal
+	@$(RELEASE) -p poolwright-cli
+	@python3 tests/plan_gap.py "$(CARGO_TARGET_DIR)/release/poolwright"
 
 bench-mix: ## measure plans for Karpenter's benchmark mix and for pods that conflict, and single changes in a large cluster; PODS="10000 20000"
 	@$(RELEASE) -p poolwright-intake --example mix

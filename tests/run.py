@@ -10,6 +10,7 @@ something could not run). The exit code is 1 if anything failed.
     run.py soak         more seeds, more kills, more random cases (SEED=n repeats the run)
 """
 
+import json
 import os
 import random
 import re
@@ -204,6 +205,8 @@ def demo(stage: Stage) -> None:
 def worlds(first: int = 1, count: int = WORLDS) -> suite.Outcome:
     """Plays simulated worlds with faults. They use the debug build of the tests, because nothing else here needs a release build."""
     program = build_folder() / "debug" / "poolwright"
+    if reason := foreign(program):
+        return suite.Outcome("poolwright debug fuzz", failed=1, notes=[f"failed: poolwright debug fuzz, {reason}"])
     command = [str(program), "debug", "fuzz", "--from", str(first), "--seeds", str(count)]
     name = f"{count} simulated worlds from seed {first}"
     code, lines, seconds, processors = suite.run(name, command, ROOT, environment(), yields=True)
@@ -258,6 +261,36 @@ def environment() -> dict[str, str]:
 def build_folder() -> Path:
     """Returns the folder in which cargo builds."""
     return Path(os.environ.get("CARGO_TARGET_DIR") or tools.cache() / "target")
+
+
+def commit() -> str:
+    """Returns the commit of this checkout, and says whether files differ from it."""
+    head = subprocess.run(["git", "rev-parse", "--verify", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if head.returncode != 0:
+        return "unknown"
+    changed = subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return head.stdout.strip() + (" with changes" if changed.stdout.strip() else "")
+
+
+def checkout() -> str:
+    """Returns the number of this checkout that its development builds tell, as src/cli/checkout.rs computes it."""
+    number = 0xcbf29ce484222325
+    for byte in os.fsencode(ROOT):
+        number = (number ^ byte) * 0x100000001b3 % 2**64
+    return f"{number:016x}"
+
+
+def foreign(program: Path) -> str | None:
+    """Returns why a program must not be tested: it is from another checkout with the same build folder, or does not tell."""
+    try:
+        told = subprocess.run([str(program), "version", "-o", "json"], capture_output=True, text=True, check=False)
+        version = json.loads(told.stdout)
+    except (OSError, ValueError) as reason:
+        return f"because {program} does not tell its version: {reason}"
+    if version.get("checkout") == checkout():
+        return None
+    return (f"because {program} is from another checkout (commit {version.get('commit', 'unknown')}), which shares this build "
+            "folder: run the build again, or give each checkout a CARGO_TARGET_DIR of its own")
 
 
 def free(folder: Path) -> float:
@@ -316,6 +349,8 @@ def main(names: list[str]) -> int:
         os.environ.setdefault("CARGO_TERM_COLOR", "always")
     names = names or [name for name in STAGES if name != "soak"]
     make_room(build_folder())
+    began = commit()
+    print(f"commit {began}", flush=True)
     stages = [run(name, index, len(names)) for index, name in enumerate(names, start=1)]
 
     print("\n=== summary")
@@ -326,6 +361,8 @@ def main(names: list[str]) -> int:
               f"{stage.seconds:.0f} s, {stage.free:.1f} GiB free")
         for part in stage.parts:
             print(f"  {part}")
+    ended = commit()
+    print(f"commit {ended}" + ("" if ended == began else f"; it was {began} at the start, so the results mix both"))
     print(f"all stages {sum(stage.seconds for stage in stages) / 60:.1f} min")
     for stage in stages:
         for note in stage.notes:

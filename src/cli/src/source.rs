@@ -24,22 +24,51 @@ pub struct Source {
     pub text: String,
 }
 
+impl Source {
+    fn bytes(&self) -> u64 {
+        self.text.len() as u64
+    }
+}
+
 /// Reads manifests as [`readable`] does. Unreadable files are reported together.
 pub fn manifests(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
-    let (sources, unreadable) = readable(paths);
+    let (sources, unreadable) = readable(paths, &[]);
     if unreadable.is_empty() { Ok(sources) } else { Err(cannot_read(&unreadable)) }
 }
 
 /// Reads manifests: files, directories (their YAML and JSON files in the order of names, without subdirectories), and `-`. Also
-/// returns what is wrong with files that cannot be read, to be told with the problems of the others.
-pub fn readable(paths: &[PathBuf]) -> (Vec<Source>, Vec<IntakeError>) {
+/// returns what is wrong with files that cannot be read, to be told with the problems of the others. `before` is what the command
+/// has read already; it counts to the most that is read in all.
+pub fn readable(paths: &[PathBuf], before: &[Source]) -> (Vec<Source>, Vec<IntakeError>) {
+    within(paths, before, MOST_BYTES, MOST_BYTES_IN_ALL)
+}
+
+fn within(
+    paths: &[PathBuf],
+    before: &[Source],
+    most: u64,
+    most_in_all: u64,
+) -> (Vec<Source>, Vec<IntakeError>) {
     let (mut sources, mut unreadable) = (Vec::new(), Vec::new());
-    for path in paths {
+    let mut left = before.iter().fold(most_in_all, |left, source| left.saturating_sub(source.bytes()));
+    'paths: for path in paths {
         let files = if path.is_dir() { in_directory(path) } else { Ok(vec![path.clone()]) };
         for path in files.map_err(|problem| unreadable.push(problem)).unwrap_or_default() {
-            match file(&path) {
-                Ok(source) => sources.push(source),
-                Err(problem) => unreadable.push(problem),
+            match file_within(&path, most.min(left)) {
+                Ok(source) => {
+                    left -= source.bytes();
+                    sources.push(source);
+                }
+                Err(Unread::Larger(name)) if left < most => {
+                    // The same holds for the files after it.
+                    unreadable.push(format!(
+                        "{name}: with it, the files are larger than {} MiB together, and no more are read; name fewer files, or leave \
+                         out what the plan does not need, such as old events and managedFields",
+                        most_in_all >> 20
+                    ));
+                    break 'paths;
+                }
+                Err(problem) => unreadable.push(problem.told(most)),
             }
         }
     }
@@ -85,32 +114,59 @@ fn in_directory(directory: &Path) -> Result<Vec<PathBuf>, String> {
 ///
 /// The file cannot be read. The error is a sentence that names the file.
 pub fn file(path: &Path) -> Result<Source, String> {
+    file_within(path, MOST_BYTES).map_err(|problem| problem.told(MOST_BYTES))
+}
+
+/// Why a file is not read.
+enum Unread {
+    /// The file of this name is larger than the limit.
+    Larger(String),
+    /// Another cause: a sentence that names the file.
+    Other(String),
+}
+
+impl Unread {
+    /// Returns the sentence.
+    fn told(self, most: u64) -> String {
+        match self {
+            Self::Larger(name) => format!(
+                "{name}: larger than {} MiB; leave out what the plan does not need, such as old events and managedFields",
+                most >> 20
+            ),
+            Self::Other(told) => told,
+        }
+    }
+}
+
+/// Reads a file of at most this many bytes.
+fn file_within(path: &Path, most: u64) -> Result<Source, Unread> {
     let is_stdin = path.as_os_str() == "-";
     let name = if is_stdin { "stdin".to_owned() } else { path.display().to_string() };
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let read = if is_stdin {
-        io::stdin().lock().take(MOST_BYTES + 1).read_to_string(&mut text)
+        io::stdin().lock().take(most + 1).read_to_end(&mut bytes)
     } else {
-        fs::File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_string(&mut text))
+        fs::File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes))
     };
     match read {
-        Ok(bytes) if bytes as u64 > MOST_BYTES => Err(format!(
-            "{name}: larger than {} MiB; leave out what the plan does not need, such as old events and managedFields",
-            MOST_BYTES >> 20
-        )),
-        Ok(_) => Ok(Source { name, text }),
+        // What is cut may end within a character, so this comes first.
+        Ok(read) if read as u64 > most => Err(Unread::Larger(name)),
+        Ok(_) => match String::from_utf8(bytes) {
+            Ok(text) => Ok(Source { name, text }),
+            Err(_) => Err(Unread::Other(format!("{name}: is not text in UTF-8; save it as such"))),
+        },
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(format!("{name}: there is no such file; check the path"))
+            Err(Unread::Other(format!("{name}: there is no such file; check the path")))
         }
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            Err(format!("{name}: is not text in UTF-8; save it as such"))
-        }
-        Err(error) => Err(format!("{name}: {error}")),
+        Err(error) => Err(Unread::Other(format!("{name}: {error}"))),
     }
 }
 
 /// The most bytes of one file. A larger one would end in a lack of memory.
 const MOST_BYTES: u64 = 64 << 20;
+
+/// The most bytes of all manifests of a command together.
+const MOST_BYTES_IN_ALL: u64 = 256 << 20;
 
 /// Puts the objects that name no namespace into this one, as `kubectl apply -n` does.
 pub fn in_namespace(sources: Vec<Source>, namespace: &str) -> Vec<Source> {
@@ -140,6 +196,44 @@ pub fn parsed(sources: &[Source], there: &[Value]) -> (Manifest, Vec<IntakeError
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Reads two files of 6 and 7 bytes, after some others, from a folder of its own.
+    fn limited(test: &str, before: &str, most: u64, in_all: u64) -> (Vec<u64>, Vec<String>) {
+        let folder = std::env::temp_dir().join(format!("poolwright-source-{test}-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        for (name, text) in [("a.yaml", "a: abc"), ("b.yaml", "b: \u{e4}\u{e4}")] {
+            fs::write(folder.join(name), text).expect("a file");
+        }
+        let before = [Source { name: "x".to_owned(), text: before.to_owned() }];
+        let (sources, unread) = within(std::slice::from_ref(&folder), &before, most, in_all);
+        fs::remove_dir_all(&folder).expect("the folder is there");
+        let inside = format!("{}/", folder.display());
+        let unread = unread.iter().map(|problem| problem.to_string().replace(&inside, "")).collect();
+        (sources.iter().map(Source::bytes).collect(), unread)
+    }
+
+    #[test]
+    fn files_that_are_too_large_together_are_refused_with_the_name_of_the_first_that_is_too_many() {
+        assert_eq!(limited("fits", "", 9, 13), (vec![6, 7], Vec::new()));
+        let (read, unread) = limited("second", "", 9, 12);
+        assert_eq!((read, unread.len()), (vec![6], 1));
+        assert!(unread[0].starts_with("b.yaml: with it, the files are larger than"), "{unread:?}");
+        assert!(unread[0].contains("name fewer files"), "{unread:?}");
+        let (read, unread) = limited("before", "12345678", 9, 13);
+        assert_eq!(
+            (read, unread.len()),
+            (Vec::new(), 1),
+            "what was read before counts, and nothing is read after it"
+        );
+        assert!(unread[0].starts_with("a.yaml: with it"), "{unread:?}");
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_is_said_to_be_so_even_if_the_limit_is_within_a_character() {
+        let (read, unread) = limited("one", "", 5, 100);
+        assert_eq!((read, unread.len()), (Vec::new(), 2));
+        assert!(unread[1].starts_with("b.yaml: larger than"), "{unread:?}");
+    }
 
     #[test]
     fn objects_without_a_namespace_are_put_into_that_of_the_flag() {

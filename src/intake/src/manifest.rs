@@ -11,6 +11,7 @@ mod hooks;
 mod job_refusals;
 mod kinds;
 mod labels;
+mod limits;
 mod missing;
 mod names;
 mod objects;
@@ -49,6 +50,7 @@ use crate::pod_sets::{self, PodSet};
 
 pub use crate::template::NOT_SUBMITTED;
 pub use kinds::is_cluster_scoped;
+use limits::Limits;
 pub use missing::MissingPods;
 pub(crate) use objects::documents;
 use objects::{Object, flatten, meta, number_generated, once};
@@ -216,10 +218,20 @@ pub fn parse_files<'a>(
 
 /// Reads manifests as [`parse_files`] does. If there are problems, also returns what can be read, so that the caller can look for
 /// problems of other kinds at once. `there` are objects that a cluster has besides. They count to the quotas of the manifests, and
-/// their pods with a place count as those of the controllers of the manifests. None of them is in the result.
+/// their pods with a place count as those of the controllers of the manifests. None of them is in the result. If all of them are
+/// too many, a problem names the file or object with the first that is too many, and nothing after it is read.
 pub fn read_files<'a>(
     files: impl IntoIterator<Item = (&'a str, &'a str)>,
     there: &[Value],
+) -> (Manifest, Vec<IntakeError>) {
+    read_within(files, there, Limits::default())
+}
+
+/// Reads manifests as [`read_files`] does, and no more than `limits` allow.
+fn read_within<'a>(
+    files: impl IntoIterator<Item = (&'a str, &'a str)>,
+    there: &[Value],
+    limits: Limits,
 ) -> (Manifest, Vec<IntakeError>) {
     let mut manifest = Manifest::default();
     let mut errors = Vec::new();
@@ -237,6 +249,10 @@ pub fn read_files<'a>(
             Err(problem) => found.push(problem.of(String::new())),
         }
         errors.extend(found.into_iter().map(|error| IntakeError { file: Some(file.to_owned()), ..error }));
+        if objects.len() + there.len() > limits.objects {
+            errors.push(limits.too_many_objects(file));
+            return (manifest, errors);
+        }
     }
     number_generated(&mut objects);
     manifest.notes.extend(hooks::leave_out(&mut objects));
@@ -255,6 +271,7 @@ pub fn read_files<'a>(
     let mut in_order: Vec<&Object> = objects.iter().collect();
     in_order.sort_by_key(|object| object.rank());
     let mut counted = false;
+    let mut waiting = 0;
     for object in in_order {
         if !counted && object.rank() > 0 {
             counted = true;
@@ -263,10 +280,16 @@ pub fn read_files<'a>(
                 object.count_to_quotas(&mut shared);
             }
         }
+        let before = manifest.pods.len();
         if let Err(found) = object.read_into(&mut manifest, &mut shared) {
             errors.extend(
                 found.into_iter().map(|error| IntakeError { file: Some(object.file.clone()), ..error }),
             );
+        }
+        waiting += limits::waiting(&manifest.pods[before..]);
+        if waiting > limits.pods {
+            errors.push(limits.too_many_pods(object));
+            return (manifest, errors);
         }
     }
     shared.gangs.form(&mut manifest, &shared.owned);

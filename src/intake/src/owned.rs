@@ -247,6 +247,9 @@ impl Owned {
                     && !object["spec"]["podFailurePolicy"].is_null()));
         let counts = |pod: &&Child| !pod.ended && (waits_for_end || !pod.deleting);
         let mut left: Vec<(Rc<Origin>, Left)> = Vec::new();
+        // The place of an origin there, and the names of the pods of one with fixed names.
+        let mut places: BTreeMap<*const Origin, usize> = BTreeMap::new();
+        let mut names: BTreeMap<*const Origin, BTreeSet<String>> = BTreeMap::new();
         let (mut makers, mut of_makers, mut gone) = (None, 0, 0);
         made.retain(|one| {
             let name = one.pod.key.name();
@@ -257,10 +260,10 @@ impl Owned {
             }
             let pods = || self.pods_of(object, &one.origin, &children);
             if one.origin.fixed {
-                return !pods().any(|child| child.name.2 == *name);
+                let all = || pods().map(|child| child.name.2.clone()).collect();
+                return !names.entry(Rc::as_ptr(&one.origin)).or_insert_with(all).contains(&*name);
             }
-            let at = left.iter().position(|(origin, _)| Rc::ptr_eq(origin, &one.origin));
-            let at = at.unwrap_or_else(|| {
+            let at = *places.entry(Rc::as_ptr(&one.origin)).or_insert_with(|| {
                 gone += pods().filter(|pod| !counts(pod)).count();
                 let (indexed, pods): (Vec<&Child>, Vec<&Child>) =
                     pods().filter(counts).partition(|pod| one.origin.indexed && pod.index.is_some());

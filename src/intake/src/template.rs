@@ -1,5 +1,6 @@
 //! Makes pods from the pod template of a workload, as its controller would.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -16,9 +17,9 @@ use crate::owned::Origin;
 use crate::pod;
 use crate::volumes;
 
-/// The most pods of a workload. A larger number is an error, because it is usually a typing mistake, and
+/// The most pods of a workload, and of all files together. A larger number is an error, because it is usually a typing mistake, and
 /// each pod takes memory.
-pub const MAX_PODS: i64 = 200_000;
+pub const MAX_PODS: i64 = 100_000;
 
 /// The message of a pod of a file that no scheduler has tried.
 pub const NOT_SUBMITTED: &str = "read from a file; not submitted to a scheduler yet";
@@ -30,6 +31,8 @@ pub(crate) struct Making<'a> {
     pub admission: &'a Admission,
     /// The beginning of the names of its pods.
     pub name: &'a str,
+    /// How many more pods it may have, over all its templates.
+    pub room: &'a Cell<i64>,
 }
 
 /// A pod that a controller would make.
@@ -142,6 +145,8 @@ pub(crate) struct Template<'a> {
     pub path: &'a str,
     pub pods: &'a PodTemplateSpec,
     pub admission: &'a Admission,
+    /// How many more pods the workload may have.
+    pub room: &'a Cell<i64>,
     /// Labels that the controller adds.
     pub labels: BTreeMap<String, String>,
     /// For a StatefulSet: the PersistentVolumeClaims that each pod gets.
@@ -155,9 +160,9 @@ pub(crate) struct Template<'a> {
 
 impl<'a> Template<'a> {
     pub fn new(owner: &'a ObjectMeta, path: &'a str, pods: &'a PodTemplateSpec, making: Making<'a>) -> Self {
-        let (admission, origin) = (making.admission, Origin::itself());
-        let labels = BTreeMap::new();
-        Self { owner, path, pods, admission, labels, claims: &[], first: 0, numbers: None, origin }
+        let Making { admission, room, .. } = making;
+        let (labels, origin) = (BTreeMap::new(), Origin::itself());
+        Self { owner, path, pods, admission, room, labels, claims: &[], first: 0, numbers: None, origin }
     }
 
     /// Returns as many pods as [`count`] found, or the problems of the number and of the template.
@@ -216,6 +221,13 @@ impl<'a> Template<'a> {
         first.phase = submitted(first.phase);
         first.spec.unmodelled.extend_from_slice(extra);
         first.request_origins.extend(defaults.into_iter().flatten());
+        let left = self.room.get().saturating_sub(count);
+        if left < 0 {
+            let cause =
+                format!("with these pods, the object asks for more than the {MAX_PODS} it may have here");
+            return Err(one(FieldProblem::new(self.path, cause, "check the numbers of its pods")));
+        }
+        self.room.set(left);
         let mut made = Expansion { notes, ..Expansion::default() };
         let numbers = self.numbers.clone().unwrap_or_else(|| (self.first..self.first + count).collect());
         for at in numbers {
@@ -281,5 +293,30 @@ pub(crate) fn submitted(phase: PodPhase) -> PodPhase {
             PodPhase::Unschedulable { since: Timestamp::UNIX_EPOCH, message: NOT_SUBMITTED.to_owned() }
         }
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_templates_of_one_object_share_the_room_for_its_pods() {
+        let (admission, room) = (Admission::default(), Cell::new(3));
+        let making = Making { admission: &admission, name: "a", room: &room };
+        let container = k8s::Container { name: "main".to_owned(), ..Default::default() };
+        let spec = k8s::PodSpec { containers: vec![container], ..Default::default() };
+        let (owner, pods) = (ObjectMeta::default(), PodTemplateSpec { metadata: None, spec: Some(spec) });
+        let made = |count| {
+            let template = Template::new(&owner, "spec.template", &pods, making);
+            template.copies("a", count, &[]).map(|made| made.pods.len())
+        };
+        assert_eq!(made(2), Ok(2));
+        let cause = "with these pods, the object asks for more than the 100000 it may have here";
+        assert_eq!(
+            made(2),
+            Err(one(FieldProblem::new("spec.template", cause, "check the numbers of its pods")))
+        );
+        assert_eq!(made(1), Ok(1), "what is refused takes no room");
     }
 }

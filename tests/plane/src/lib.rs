@@ -22,6 +22,8 @@
 
 mod assets;
 pub mod aws;
+#[path = "../../../src/cli/checkout.rs"]
+mod checkout;
 mod leash;
 pub mod measurement;
 mod objects;

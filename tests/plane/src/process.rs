@@ -4,10 +4,13 @@ use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail, ensure};
+use serde_json::Value;
 
+use crate::checkout::checkout;
 use crate::wait::wait_for;
 
 /// A running program with its log. Killed (SIGKILL) on drop.
@@ -128,7 +131,8 @@ impl Drop for Process {
 
 /// Returns the `poolwright` binary under test: `POOLWRIGHT_BIN`, or the one cargo built beside the running program.
 ///
-/// `cargo test --workspace` builds it. `cargo test -p poolwright-plane` alone does not, and the error says so.
+/// `cargo test --workspace` builds it. `cargo test -p poolwright-plane` alone does not, and the error says so. Checkouts may share the
+/// folder beside, so it is also an error if the binary there is from another one.
 pub fn poolwright_binary() -> anyhow::Result<PathBuf> {
     if let Some(path) = env::var_os("POOLWRIGHT_BIN") {
         let path = PathBuf::from(path);
@@ -139,12 +143,55 @@ pub fn poolwright_binary() -> anyhow::Result<PathBuf> {
     // target/debug/poolwright-demo, or target/debug/deps/some_test-0123.
     let found =
         this.ancestors().skip(1).take(2).map(|folder| folder.join("poolwright")).find(|path| path.is_file());
-    found.with_context(|| {
+    let found = found.with_context(|| {
         format!(
             "no poolwright binary beside {}: build it with `cargo build --workspace`, or name one in POOLWRIGHT_BIN",
             this.display()
         )
-    })
+    })?;
+    ensure_own(&found)?;
+    Ok(found)
+}
+
+/// The time and size of the binary that was checked last. Another checkout may replace it at any time.
+static CHECKED: Mutex<Option<(SystemTime, u64)>> = Mutex::new(None);
+
+/// Returns an error if the binary is from another checkout.
+fn ensure_own(binary: &Path) -> anyhow::Result<()> {
+    let about = fs::metadata(binary)?;
+    let now = Some((about.modified()?, about.len()));
+    let mut checked = CHECKED.lock().unwrap_or_else(PoisonError::into_inner);
+    if *checked != now {
+        let output = Command::new(binary).args(["version", "-o", "json"]).output()?;
+        let version: Value = serde_json::from_slice(&output.stdout)
+            .with_context(|| format!("{} does not tell its version", binary.display()))?;
+        ensure_of(&checkout(env!("CARGO_MANIFEST_DIR")), &version, binary)?;
+        if cfg!(debug_assertions) {
+            eprintln!(
+                "{} is of commit {}",
+                binary.display(),
+                version["commit"].as_str().unwrap_or("unknown")
+            );
+        }
+        *checked = now;
+    }
+    Ok(())
+}
+
+/// Returns an error if a binary that tells this version is not of a checkout. Only development builds know theirs.
+fn ensure_of(own: &str, version: &Value, binary: &Path) -> anyhow::Result<()> {
+    let is_own = match version["checkout"].as_str() {
+        Some(checkout) => checkout == own,
+        None => !cfg!(debug_assertions),
+    };
+    ensure!(
+        is_own,
+        "{} is from another checkout (commit {}), which shares this build folder: build this one again with \
+         `cargo build --workspace`, or give each checkout a CARGO_TARGET_DIR of its own",
+        binary.display(),
+        version["commit"].as_str().unwrap_or("unknown")
+    );
+    Ok(())
 }
 
 #[cfg(test)]
@@ -189,6 +236,22 @@ mod tests {
         assert_eq!(status.code(), Some(7));
         assert!(process.log().ends_with("bye\n"), "{}", process.log());
         forget(process);
+    }
+
+    #[test]
+    fn a_binary_of_another_checkout_is_refused_with_its_commit_and_what_to_do() {
+        let (own, binary) = (checkout("/a/tests/plane"), Path::new("/shared/debug/poolwright"));
+        assert_eq!(own, checkout("/a/src/cli"), "all crates of a checkout agree");
+        ensure_of(&own, &serde_json::json!({"checkout": own}), binary).unwrap();
+        let other = serde_json::json!({"checkout": checkout("/b/src/cli"), "commit": "5241b39"});
+        let error = ensure_of(&own, &other, binary).unwrap_err().to_string();
+        assert!(
+            error.contains("/shared/debug/poolwright is from another checkout (commit 5241b39)"),
+            "{error}"
+        );
+        assert!(error.contains("`cargo build --workspace`"), "{error}");
+        let untold = ensure_of(&own, &serde_json::json!({}), binary);
+        assert_eq!(untold.is_err(), cfg!(debug_assertions), "a development build tells its checkout");
     }
 
     #[test]

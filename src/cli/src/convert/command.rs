@@ -13,7 +13,7 @@ use crate::source::{self, Source};
 /// Prints the manifests to standard output, and the outcome of each field to standard error. Documents with a problem are left
 /// out and named, and so are files that cannot be read.
 pub fn run(flags: &ConvertFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
-    let (sources, unreadable) = source::readable(&flags.filename);
+    let (sources, unreadable) = source::readable(&flags.filename, &[]);
     if sources.is_empty() && !unreadable.is_empty() {
         return Err(source::cannot_read(&unreadable));
     }

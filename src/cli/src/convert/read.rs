@@ -44,11 +44,13 @@ fn push_line(pieces: &mut [(usize, String)], line: &str) {
 }
 
 fn read(line: usize, piece: &str) -> Result<Vec<Value>, String> {
-    // The empty lines keep the line numbers of the file in error messages.
-    let text = "\n".repeat(line) + piece;
-    let options = serde_saphyr::options! { with_snippet: false };
-    let values: Vec<Value> = serde_saphyr::from_multiple_with_options(&text, options)
-        .map_err(|error| format!("not readable as YAML or JSON: {error}"))?;
+    let parse = |text: &str| -> Result<Vec<Value>, String> {
+        let options = serde_saphyr::options! { with_snippet: false };
+        serde_saphyr::from_multiple_with_options(text, options)
+            .map_err(|error| format!("not readable as YAML or JSON: {error}"))
+    };
+    // Empty lines keep the line numbers of the file in an error. Before every document of a long file they would take most of the time.
+    let values = parse(piece).or_else(|_| parse(&("\n".repeat(line) + piece)))?;
     let mut objects = Vec::new();
     for value in values {
         flatten(value, None, &mut objects);

@@ -27,12 +27,17 @@ pub fn read(paths: &[PathBuf]) -> Existing {
     if paths.is_empty() {
         return Existing::default();
     }
-    let (sources, unreadable) = source::readable(paths);
+    let (sources, unreadable) = source::readable(paths, &[]);
     let (manifest, errors) = source::parsed(&sources, &[]);
     Existing { sources, manifest, errors: unreadable.into_iter().chain(errors).collect() }
 }
 
 impl Existing {
+    /// Returns the files.
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
     /// Returns all objects as written.
     pub fn objects(&self) -> Vec<Value> {
         let of = |source: &Source| manifest::objects(&source.name, &source.text).unwrap_or_default();

@@ -33,7 +33,7 @@ fn read(
     namespace: Option<&str>,
     existing: &Existing,
 ) -> Result<(Manifest, Vec<IntakeError>), Failure> {
-    let (sources, unreadable) = source::readable(paths);
+    let (sources, unreadable) = source::readable(paths, existing.sources());
     if sources.is_empty() && !unreadable.is_empty() {
         return Err(source::cannot_read(&unreadable));
     }
@@ -70,7 +70,8 @@ pub fn input(
     // A misspelt kind is a note beside what can be planned. Alone, it is most likely what the user wanted to plan.
     let asks_for_nodes = manifest.asks_for_nodes();
     if !errors.is_empty() || !asks_for_nodes {
-        let untold = manifest.mistaken.iter().filter(|one| !errors.contains(one));
+        let told: BTreeSet<&IntakeError> = errors.iter().collect();
+        let untold = manifest.mistaken.iter().filter(|one| !told.contains(one));
         let untold: Vec<IntakeError> = untold.cloned().collect();
         errors.extend(untold);
     }

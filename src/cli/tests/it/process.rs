@@ -36,6 +36,17 @@ fn a_reader_that_goes_away_is_no_failure() {
 }
 
 #[test]
+fn the_program_is_of_the_checkout_of_its_tests_and_tells_its_commit() {
+    let output = support::poolwright(&["version", "-o", "json"], "");
+    let version: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a version is JSON");
+    let told = "another checkout shares this build folder: build again, or set CARGO_TARGET_DIR";
+    assert_eq!(version["checkout"].as_str(), option_env!("POOLWRIGHT_CHECKOUT"), "{told}");
+    let commit = version["commit"].as_str().expect("a commit");
+    let is_hash = commit.len() >= 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+    assert!(is_hash || commit == "unknown", "{commit}");
+}
+
+#[test]
 fn every_shell_gets_a_completion_script() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let output = support::poolwright(&["completions", shell], "");

@@ -25,13 +25,19 @@ const ADOPTERS: [(&str, &str, &str); 5] = [
 /// that are not in the manifest. Objects that are only written stay as their author wrote them. Returns notes.
 pub(super) fn adopt(objects: &mut [Object], running: &mut [Object]) -> Vec<String> {
     let adopters: Vec<Adopter> = objects.iter().filter_map(Adopter::of).collect();
+    let mut by_place: BTreeMap<(&str, &str), Vec<&Adopter>> = BTreeMap::new();
+    for adopter in &adopters {
+        by_place.entry((adopter.namespace.as_str(), adopter.adopts)).or_default().push(adopter);
+    }
     let stored = objects.iter_mut().filter(|object| object.is_stored());
     let mut notes = Vec::new();
     for orphan in stored.chain(running) {
         if !may_be_adopted(orphan) {
             continue;
         }
-        let Some(adopter) = adopters.iter().find(|adopter| adopter.takes(orphan)) else { continue };
+        let near = by_place.get(&(orphan.namespace(), orphan.kind.as_str()));
+        let taker = near.into_iter().flatten().copied().find(|adopter| adopter.takes(orphan));
+        let Some(adopter) = taker else { continue };
         if refer(&mut orphan.value, &adopter.reference) {
             notes.push(format!("{}: it has no controller, and {} adopts it", orphan.name(), adopter.name));
         }
@@ -109,11 +115,8 @@ impl Adopter {
         })
     }
 
-    /// Returns whether it adopts this object, which has no controller.
+    /// Returns whether it adopts this object of the right kind and namespace, which has no controller.
     fn takes(&self, orphan: &Object) -> bool {
-        if orphan.kind != self.adopts || orphan.namespace() != self.namespace {
-            return false;
-        }
         let has_ended = matches!(orphan.value["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
         let may_have = match self.kind {
             "StatefulSet" => meta(&orphan.value, "name").is_some_and(|name| self.numbers(name)),

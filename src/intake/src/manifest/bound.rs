@@ -47,7 +47,8 @@ impl Bound {
         let missing: Vec<&OfObject> = self.0.iter().filter(|of| !known.contains(of.node.as_str())).collect();
         let mut running: Vec<String> = Vec::new();
         for of in missing {
-            if of.is_written && !manifest.on_unknown_nodes.contains(&of.name) {
+            // The nodes of one object follow each other.
+            if of.is_written && manifest.on_unknown_nodes.last() != Some(&of.name) {
                 manifest.on_unknown_nodes.push(of.name.clone());
             }
             if !of.is_written && of.is_pod {

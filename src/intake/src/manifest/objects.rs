@@ -121,8 +121,9 @@ pub(super) fn flatten(
     };
     let items = fields.get_mut("items").map(Value::take);
     let of = (!item_kind.is_empty()).then_some((api_version.as_str(), item_kind));
-    for (at, item) in items.as_ref().and_then(Value::as_array).into_iter().flatten().enumerate() {
-        flatten(item.clone(), &format!("{place}, item {}", at + 1), of, into, errors);
+    let Some(Value::Array(items)) = items else { return };
+    for (at, item) in items.into_iter().enumerate() {
+        flatten(item, &format!("{place}, item {}", at + 1), of, into, errors);
     }
 }
 
@@ -221,19 +222,22 @@ pub(super) fn number_generated(objects: &mut [Object]) {
         |object: &Object, name: &str| (object.kind.clone(), object.namespace().to_owned(), name.to_owned());
     let names = objects.iter().filter_map(|object| Some(of(object, meta(&object.value, "name")?)));
     let mut names: BTreeSet<_> = names.collect();
+    // The numbers up to these are taken.
+    let mut last: BTreeMap<_, u64> = BTreeMap::new();
     for object in objects {
         if meta(&object.value, "name").is_some() {
             continue;
         }
         let Some(begin) = meta(&object.value, "generateName").map(str::to_owned) else { continue };
-        // The first keeps the beginning as its name.
-        let mut name = begin.clone();
-        for number in 2_u64.. {
+        let number = last.entry(of(object, &begin)).or_default();
+        let name = loop {
+            *number += 1;
+            // The first keeps the beginning as its name.
+            let name = if *number == 1 { begin.clone() } else { format!("{begin}{number}") };
             if names.insert(of(object, &name)) {
-                break;
+                break name;
             }
-            name = format!("{begin}{number}");
-        }
+        };
         if name != begin {
             object.value["metadata"]["name"] = name.into();
         }
@@ -286,7 +290,7 @@ pub(super) fn once(objects: &mut Vec<Object>) -> (Vec<String>, Vec<IntakeError>)
             }
         }
     }
-    without_controllers_of(replaced, &mut kept);
+    without_controllers_of(&replaced, &mut kept);
     *objects = kept;
     if let Some((first, more)) = equal.split_first() {
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
@@ -301,21 +305,32 @@ pub(super) fn once(objects: &mut Vec<Object>) -> (Vec<String>, Vec<IntakeError>)
 }
 
 /// Removes the controllers between replaced objects and their pods, such as ReplicaSets. Their numbers are those of before.
-fn without_controllers_of(mut replaced: Vec<Object>, objects: &mut Vec<Object>) {
-    while let Some(owner) = replaced.pop() {
-        let uid = meta(&owner.value, "uid");
-        let is_owned = |object: &Object| {
-            let references = object.value["metadata"]["ownerReferences"].as_array();
-            let mut references = references.into_iter().flatten();
-            object.kind != "Pod"
-                && references.any(|one| one["controller"] == true && one["uid"].as_str() == uid)
-        };
-        if uid.is_some() {
-            let (owned, others) = std::mem::take(objects).into_iter().partition(is_owned);
-            replaced.extend::<Vec<Object>>(owned);
-            *objects = others;
+fn without_controllers_of(replaced: &[Object], objects: &mut Vec<Object>) {
+    if replaced.is_empty() {
+        return;
+    }
+    let mut by_owner: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, object) in objects.iter().enumerate().filter(|(_, object)| object.kind != "Pod") {
+        let references = object.value["metadata"]["ownerReferences"].as_array();
+        let controllers = references.into_iter().flatten().filter(|one| one["controller"] == true);
+        for uid in controllers.filter_map(|one| one["uid"].as_str()) {
+            by_owner.entry(uid).or_default().push(at);
         }
     }
+    let mut gone: BTreeSet<usize> = BTreeSet::new();
+    let mut open: Vec<&str> = replaced.iter().filter_map(|owner| meta(&owner.value, "uid")).collect();
+    while let Some(uid) = open.pop() {
+        for at in by_owner.get(uid).into_iter().flatten() {
+            if gone.insert(*at) {
+                open.extend(meta(&objects[*at].value, "uid"));
+            }
+        }
+    }
+    let mut at = 0;
+    objects.retain(|_| {
+        at += 1;
+        !gone.contains(&(at - 1))
+    });
 }
 
 /// A JSON value without keys that are there twice. Parsers otherwise keep the last.

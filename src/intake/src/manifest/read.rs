@@ -1,5 +1,6 @@
 //! Reads the objects of manifests: each by its kind.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1 as k8s;
@@ -21,7 +22,7 @@ use crate::admission::{Admission, OverQuota, Quotas};
 use crate::error::{IntakeError, Keep, OfObject, add_untold};
 use crate::owned::{Had, Name, Owned};
 use crate::pod_sets;
-use crate::template::{has_containers, missing};
+use crate::template::{MAX_PODS, has_containers, missing};
 use crate::workload::{self, Expansion, Making};
 use crate::{budget, claim, daemonset, duration, namespace, node, pod_groups, pool, services, volumes};
 
@@ -339,7 +340,8 @@ impl Object {
         let value = &self.value;
         let admission = &shared.admission;
         let name = self.pod_name(&shared.owned);
-        let making = Making { admission, name: &name };
+        let room = Cell::new(MAX_PODS);
+        let making = Making { admission, name: &name, room: &room };
         let expansion = match self.kind.as_str() {
             _ if pod_sets::is_read(group(&self.api_version), &self.kind) => {
                 pod_sets::expand(value, making).transpose()?.unwrap_or_default()

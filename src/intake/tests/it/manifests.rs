@@ -47,6 +47,19 @@ spec: {{containers: [{{name: a}}]}}
 }
 
 #[test]
+fn pods_with_the_beginning_of_a_name_get_the_numbers_that_no_other_pod_has() {
+    let pod = |meta: &str| {
+        format!(
+            "{{apiVersion: v1, kind: Pod, metadata: {{{meta}}}, spec: {{containers: [{{name: a}}]}}}}\n---\n"
+        )
+    };
+    let manifest = read(
+        &["name: try-3", "generateName: try-", "generateName: try-", "generateName: try-"].map(pod).concat(),
+    );
+    assert_eq!(names(&manifest), ["default/try-3", "default/try-", "default/try-2", "default/try-4"]);
+}
+
+#[test]
 fn a_jobset_runs_all_its_jobs_at_once() {
     let manifest = read(&format!(
         r"
