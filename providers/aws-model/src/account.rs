@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::text::excerpt;
+use poolwright_terms::foreign::excerpt;
 
 /// The id of an AWS account: twelve digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -13,7 +13,6 @@ mod id;
 pub mod instance;
 pub mod polled;
 pub mod prices;
-mod text;
 
 pub use account::{AccountId, CapacityReservationId, InvalidName, Region};
 pub use id::{InstanceId, InvalidId, ProviderId};

@@ -1,5 +1,7 @@
 //! A problem in one field of an object.
 
+use poolwright_terms::foreign::{message, one_line};
+
 /// A problem at one place of an object. The caller adds the object's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldProblem {
@@ -12,9 +14,11 @@ pub struct FieldProblem {
 }
 
 impl FieldProblem {
-    /// Makes a problem at `path`.
+    /// Makes a problem at `path`. Names and values that it quotes cannot begin a line of their own.
     pub fn new(path: impl Into<String>, cause: impl Into<String>, next_step: impl Into<String>) -> Self {
-        Self { path: path.into(), cause: cause.into(), next_step: next_step.into() }
+        let (path, cause, next_step): (String, String, String) =
+            (path.into(), cause.into(), next_step.into());
+        Self { path: one_line(&path).into_owned(), cause: message(&cause), next_step: message(&next_step) }
     }
 
     /// Makes the problem of a text at `path` that is not a duration.

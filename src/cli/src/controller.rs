@@ -19,6 +19,7 @@ use crate::args::{ControllerFlags, LogFormat, PlacementMode};
 use crate::clouds::{self, clouds};
 use crate::credentials::Credentials;
 use crate::exit::{ExitStatus, Failure};
+use crate::log_fields::OneLineFields;
 use crate::plan::commitments;
 use crate::plan::limits::{limits, namespace_limits};
 use crate::{catalogue, connect, print, scheduler};
@@ -156,8 +157,11 @@ pub fn log(filter: &str, format: LogFormat) -> Result<(), Failure> {
         .with_ansi(print::has_colours(std::io::stderr().is_terminal()))
         .with_writer(std::io::stderr);
     match format {
-        LogFormat::Text => logs.init(),
-        LogFormat::Json => logs.json().flatten_event(true).init(),
+        LogFormat::Text => logs.fmt_fields(OneLineFields).init(),
+        // JSON escapes line feeds, but not all that a terminal obeys.
+        LogFormat::Json => {
+            logs.json().flatten_event(true).with_writer(|| print::Printable::new(std::io::stderr())).init();
+        }
     }
     Ok(())
 }

@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use poolwright_controller::causes;
+use poolwright_terms::foreign::each_line;
+use poolwright_terms::one_line;
 
-use crate::print::printable;
 use crate::reach;
 
 /// The outcome of a command that did its work.
@@ -89,7 +90,7 @@ pub fn code(result: Result<ExitStatus, Failure>) -> ExitCode {
                 Some(next) => format!("{}; {next}", told.trim_end_matches('.')),
                 None => told,
             };
-            tell(&told);
+            tell(&one_line(&told));
             ExitCode::FAILURE
         }
     }
@@ -97,7 +98,7 @@ pub fn code(result: Result<ExitStatus, Failure>) -> ExitCode {
 
 /// Prints an error. Nobody may read standard error any more, and then there is nothing to do.
 fn tell(error: &str) {
-    let _ = writeln!(io::stderr(), "error: {}", printable(error));
+    let _ = writeln!(io::stderr(), "error: {}", each_line(error));
 }
 
 #[cfg(test)]

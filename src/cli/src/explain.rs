@@ -8,6 +8,7 @@ use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::disruption::{Kept, MoveHistory, Outlook, outlook};
 use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::{ClaimName, PoolName, Snapshot, why};
+use poolwright_terms::one_line;
 
 use crate::args::{ExplainFlags, Explainable};
 use crate::exit::{ExitStatus, Failure};
@@ -90,7 +91,7 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
     lines.extend(reason);
     let layout = TableLayout::list(false);
     for line in lines {
-        writeln!(out, "{}", layout.fit(&line, 0)).map_err(Failure::writing)?;
+        writeln!(out, "{}", layout.fit(&one_line(&line), 0)).map_err(Failure::writing)?;
     }
     Ok(ExitStatus::Done)
 }

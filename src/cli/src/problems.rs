@@ -3,6 +3,7 @@
 use std::fmt;
 
 use poolwright_catalog::{CsvProblem, CsvProblems};
+use poolwright_terms::one_line;
 
 /// All problems of one kind of input. As an error it is never empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,12 +79,12 @@ impl From<CsvProblems> for Problems {
 const SHOWN: usize = 50;
 
 impl fmt::Display for Problems {
-    /// Writes `3 problems` and one indented line for each.
+    /// Writes `3 problems` and one indented line for each. A name in a problem cannot begin a line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.0.len();
         write!(f, "{count} problem{}", if count == 1 { "" } else { "s" })?;
         for problem in self.0.iter().take(SHOWN) {
-            write!(f, "\n  {}", problem.replace('\n', "\n  "))?;
+            write!(f, "\n  {}", one_line(problem))?;
         }
         if count > SHOWN {
             write!(f, "\n  ... and {} more", count - SHOWN)?;

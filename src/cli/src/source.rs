@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use poolwright_intake::IntakeError;
 use poolwright_intake::manifest::{Manifest, is_cluster_scoped, objects, read_files};
+use poolwright_terms::one_line;
 use serde_json::Value;
 
 use crate::clouds;
@@ -18,7 +19,7 @@ const MANIFESTS: [&str; 3] = ["yaml", "yml", "json"];
 /// A text with its name in messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The path as it was given, or `stdin`.
+    /// The path as it was given, in one line, or `stdin`.
     pub name: String,
     /// The content.
     pub text: String,
@@ -89,7 +90,8 @@ pub fn cannot_read(unreadable: &[IntakeError]) -> Failure {
 }
 
 fn in_directory(directory: &Path) -> Result<Vec<PathBuf>, String> {
-    let explain = |error: io::Error| format!("{}: {error}", directory.display());
+    let name = named(directory);
+    let explain = |error: io::Error| format!("{name}: {error}");
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).map_err(explain)? {
         let path = entry.map_err(explain)?.path();
@@ -100,12 +102,14 @@ fn in_directory(directory: &Path) -> Result<Vec<PathBuf>, String> {
     }
     files.sort();
     if files.is_empty() {
-        return Err(format!(
-            "{}: no file in it ends in .yaml, .yml or .json; name the files",
-            directory.display()
-        ));
+        return Err(format!("{name}: no file in it ends in .yaml, .yml or .json; name the files"));
     }
     Ok(files)
+}
+
+/// Returns a path for messages. A directory may hold files of others.
+fn named(path: &Path) -> String {
+    one_line(&path.display().to_string()).into_owned()
 }
 
 /// Reads one file; `-` is standard input.
@@ -141,7 +145,7 @@ impl Unread {
 /// Reads a file of at most this many bytes.
 fn file_within(path: &Path, most: u64) -> Result<Source, Unread> {
     let is_stdin = path.as_os_str() == "-";
-    let name = if is_stdin { "stdin".to_owned() } else { path.display().to_string() };
+    let name = if is_stdin { "stdin".to_owned() } else { named(path) };
     let mut bytes = Vec::new();
     let read = if is_stdin {
         io::stdin().lock().take(most + 1).read_to_end(&mut bytes)

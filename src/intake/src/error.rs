@@ -4,6 +4,7 @@ use std::fmt;
 
 use poolwright_api::FieldProblem;
 use poolwright_catalog::quantity::QuantityError;
+use poolwright_terms::foreign::{message, one_line};
 
 /// A problem that makes an object unusable.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,13 +22,14 @@ pub struct IntakeError {
 }
 
 impl fmt::Display for IntakeError {
+    /// Writes one line, whatever names and values the problem quotes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [self.file.as_deref().unwrap_or_default(), &self.object, &self.path];
         for part in parts.into_iter().filter(|part| !part.is_empty()) {
-            write!(f, "{part}: ")?;
+            write!(f, "{}: ", message(part))?;
         }
-        write!(f, "{}", self.cause)?;
-        if self.next_step.is_empty() { Ok(()) } else { write!(f, "; {}", self.next_step) }
+        write!(f, "{}", message(&self.cause))?;
+        if self.next_step.is_empty() { Ok(()) } else { write!(f, "; {}", message(&self.next_step)) }
     }
 }
 
@@ -103,11 +105,12 @@ pub(crate) fn quantity_problem(path: impl Into<String>, error: &QuantityError) -
     FieldProblem::new(path, cause, next_step)
 }
 
-/// Returns `Kind namespace/name`, or `Kind name` for objects of the whole cluster.
+/// Returns `Kind namespace/name` in one line, or `Kind name` for objects of the whole cluster.
 pub(crate) fn object_name(kind: &str, namespace: Option<&str>, name: Option<&str>) -> String {
     let name = name.unwrap_or("(without a name)");
-    match namespace {
+    let whole = match namespace {
         Some(namespace) => format!("{kind} {namespace}/{name}"),
         None => format!("{kind} {name}"),
-    }
+    };
+    one_line(&whole).into_owned()
 }

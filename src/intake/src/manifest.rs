@@ -41,7 +41,7 @@ use poolwright_core::{
     Claim, DaemonSet, Namespace, Node, NodeDrivers, Pod, PodDisruptionBudget, PodGroup, PodKey, Pool,
     Service, StorageClass, Volume, VolumeClaim, Workload,
 };
-use poolwright_terms::NodeClassRef;
+use poolwright_terms::{NodeClassRef, one_line};
 use serde_json::Value;
 
 use crate::error::{IntakeError, OfObject, object_name};
@@ -296,6 +296,9 @@ fn read_within<'a>(
     shared.bound.tell(&mut manifest);
     let unread = storage::unread(&objects, &manifest);
     manifest.notes.extend(unread);
+    for note in &mut manifest.notes {
+        *note = one_line(note).into_owned();
+    }
     manifest.tell_of_losses_first();
     errors.extend(refusals::second_defaults(&objects));
     errors.extend(pods_twice(&manifest));

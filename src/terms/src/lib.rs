@@ -2,7 +2,8 @@
 //!
 //! This crate holds the keys of labels, annotations, taints and finalizers; the types that the API, decisions and providers
 //! share ([`Taint`], [`NodeClassRef`], [`CapacityType`], [`InterruptionKind`]); the types of conditions; the
-//! stages of a claim ([`Stage`]); the registry of reasons ([`Reason`]).
+//! stages of a claim ([`Stage`]); the registry of reasons ([`Reason`]); the one way to write text of others in our lines
+//! ([`foreign`]).
 //!
 //! It must not contain decisions, amounts and prices (the catalogue has them), API objects, clients, or I/O. It
 //! depends on no other crate of the workspace.
@@ -10,6 +11,7 @@
 mod capacity;
 mod condition;
 pub mod domains;
+pub mod foreign;
 mod interruption;
 pub mod keys;
 pub mod labels;
@@ -20,6 +22,7 @@ mod taint;
 
 pub use capacity::CapacityType;
 pub use condition::{ConditionStatus, ConditionType};
+pub use foreign::one_line;
 pub use interruption::InterruptionKind;
 pub use keys::{API_VERSION, GROUP, VERSION};
 pub use node_class::NodeClassRef;

@@ -3,11 +3,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use poolwright_terms::foreign::excerpt;
 use poolwright_terms::labels;
 
 use super::facts::{ClusterFacts, NodeFacts};
 use super::problem::Problem;
-use crate::text::excerpt;
 
 /// Checks all facts except the user's own user data.
 pub(super) fn check(cluster: &ClusterFacts, node: &NodeFacts) -> Result<(), Problem> {

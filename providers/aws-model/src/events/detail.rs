@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
+use poolwright_terms::foreign::excerpt;
 
 use super::envelope::{DetailType, Envelope, check_region, foreign};
 use super::fields::{bad, needed, objects, parsed, text, time, time_of_either_form};
 use super::problem::{Ignored, Unreadable};
 use super::{Action, Affected, EndState, EventDetail, Kind, NOTICE, Scope};
 use crate::id::InstanceId;
-use crate::text::excerpt;
 
 type Read = Result<Result<EventDetail, Ignored>, Unreadable>;
 

@@ -1,13 +1,13 @@
 //! Parses the envelope of an EventBridge event: account, region, time and type.
 
 use jiff::Timestamp;
+use poolwright_terms::foreign::excerpt;
 
 use super::Scope;
 use super::fields::{bad, needed, object, text, time};
 use super::problem::{Ignored, Unreadable};
 use super::strict::Object;
 use crate::account::{AccountId, Region};
-use crate::text::excerpt;
 
 /// The types of events that Poolwright uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

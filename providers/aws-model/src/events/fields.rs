@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
+use poolwright_terms::foreign::excerpt;
 
 use super::problem::Unreadable;
 use super::strict::{Json, Object};
-use crate::text::excerpt;
 
 /// Reads an optional string. Null counts as absent.
 pub(super) fn text<'a>(object: &'a Object, field: &'static str) -> Result<Option<&'a str>, Unreadable> {

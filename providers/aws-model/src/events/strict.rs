@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
 
+use poolwright_terms::foreign::excerpt;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::problem::Unreadable;
-use crate::text::excerpt;
 
 /// An object.
 pub(super) type Object = BTreeMap<String, Json>;

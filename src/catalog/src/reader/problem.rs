@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use poolwright_terms::foreign::{message, one_line};
+
 /// One problem, which prints as `file:line:column: cause; remedy`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CsvProblem {
@@ -34,12 +36,13 @@ impl CsvProblem {
 }
 
 impl fmt::Display for CsvProblem {
+    /// Writes one line, whatever the file holds.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:", self.file, self.line)?;
+        write!(f, "{}:{}:", one_line(&self.file), self.line)?;
         if let Some(column) = &self.column {
-            write!(f, "{column}:")?;
+            write!(f, "{}:", one_line(column))?;
         }
-        write!(f, " {}; {}", self.cause, self.remedy)
+        write!(f, " {}; {}", message(&self.cause), message(&self.remedy))
     }
 }
 

@@ -90,7 +90,8 @@ fn row(result: &CheckResult) -> Row<'_> {
 }
 
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    poolwright_terms::one_line(&words).into_owned()
 }
 
 #[cfg(test)]

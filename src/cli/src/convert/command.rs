@@ -2,11 +2,13 @@
 
 use std::io::{self, Write};
 
+use poolwright_terms::foreign::each_line;
+
 use super::{Conversion, convert, notes_table, yaml};
 use crate::args::ConvertFlags;
 use crate::clouds::not_built;
 use crate::exit::{ExitStatus, Failure};
-use crate::print::{TableLayout, printable};
+use crate::print::TableLayout;
 use crate::problems::Problems;
 use crate::source::{self, Source};
 
@@ -38,7 +40,7 @@ pub fn run(flags: &ConvertFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::writing)?;
     let table = notes_table(&converted.notes, flags.all, TableLayout::page(false));
     // If standard error cannot be written, the manifests are still printed.
-    let _ = io::stderr().lock().write_all(printable(&table).as_bytes());
+    let _ = io::stderr().lock().write_all(each_line(&table).as_bytes());
     let mut problems = Problems::all(&unreadable);
     for problem in &converted.problems {
         problems.push(problem.to_string());

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use poolwright_provider_contract::karpenter::{Note, Outcome};
+use poolwright_terms::one_line;
 use serde::Serialize;
 
 use crate::print::{TableLayout, plain, text};
@@ -42,7 +43,7 @@ pub fn notes_table(notes: &[Note], with_kept: bool, layout: TableLayout) -> Stri
         let count = |outcome: Outcome| notes.iter().filter(|note| note.outcome == outcome).count();
         let counts = [Outcome::Kept, Outcome::Changed, Outcome::NotPossible]
             .map(|what| format!("{} {}", count(what), what.as_str()));
-        let mut part = format!("{object}: {}\n", counts.join(", "));
+        let mut part = format!("{}: {}\n", one_line(object), counts.join(", "));
         notes.sort_by_key(|note| note.outcome);
         let shown: Vec<_> =
             notes.into_iter().filter(|note| with_kept || note.outcome != Outcome::Kept).collect();
@@ -60,7 +61,8 @@ fn table(notes: &[&Note], layout: TableLayout) -> String {
     table.set_header(["RESULT", "FIELD"]);
     for note in notes {
         let field = if note.field.is_empty() { "the object as a whole" } else { &note.field };
-        table.add_row([note.outcome.as_str().to_owned(), format!("{field}\n{}", note.sentence)]);
+        let text = format!("{}\n{}", one_line(field), one_line(&note.sentence));
+        table.add_row([note.outcome.as_str().to_owned(), text]);
     }
     text(table)
 }

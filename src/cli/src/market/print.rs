@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, Table};
 use poolwright_catalog::UsdPerHour;
+use poolwright_terms::one_line;
 
 use super::gpus::{self, Gpus};
 use super::prices::{self, Prices};
@@ -53,7 +54,7 @@ pub fn gpus(list: &Gpus, layout: TableLayout, out: &mut impl Write) -> io::Resul
             let whole = row.left_out.as_deref().filter(|_| layout.wide);
             cells.push(whole.unwrap_or(row.class).to_owned());
         }
-        table.add_row(cells);
+        table.add_row(cells.iter().map(|cell| one_line(cell)));
     }
     right(&mut table, if says_more { &[2, 3, 5, 6, 7, 8] } else { &[2, 3, 5, 6] });
     writeln!(out, "{}\n", text(table))?;
@@ -121,7 +122,7 @@ pub fn prices(list: &Prices, layout: TableLayout, out: &mut impl Write) -> io::R
             let day = row.as_of.clone().unwrap_or_else(|| NOT_SAID.to_owned());
             cells.splice(source..source, [day, row.provider.clone()]);
         }
-        table.add_row(cells);
+        table.add_row(cells.iter().map(|cell| one_line(cell)));
     }
     right(&mut table, if says_rates { &[4, 5, 6, 7] } else { &[4, 5, 6] });
     if list.offerings.is_empty() {
@@ -146,7 +147,7 @@ pub fn prices(list: &Prices, layout: TableLayout, out: &mut impl Write) -> io::R
         }
     }
     for why in whys {
-        writeln!(out, "{}", layout.fit(&format!("suspicious: {why}"), 2))?;
+        writeln!(out, "{}", layout.fit(&format!("suspicious: {}", one_line(why)), 2))?;
     }
     if list.total == 0 {
         writeln!(out, "{}", layout.fit(&format!("Source: {}.", list.source), 2))?;
@@ -224,7 +225,7 @@ fn origin(source: &str, as_of: Option<&str>, layout: TableLayout, out: &mut impl
 }
 
 fn notes(notes: &[String], layout: TableLayout, out: &mut impl Write) -> io::Result<()> {
-    notes.iter().try_for_each(|note| writeln!(out, "{}", layout.fit(&format!("note: {note}"), 2)))
+    notes.iter().try_for_each(|note| writeln!(out, "{}", layout.fit(&format!("note: {}", one_line(note)), 2)))
 }
 
 #[cfg(test)]

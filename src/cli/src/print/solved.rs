@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use poolwright_report::solved::{Figures, Solved};
 use poolwright_solver::{Proof, Stopped};
+use poolwright_terms::one_line;
 
 use super::TableLayout;
 use super::table::{count, counted, indent, money, percent, plain, pods, text};
@@ -107,7 +108,8 @@ pub fn proof(proof: Proof) -> &'static str {
 fn left_out(figures: &Figures, layout: TableLayout) -> String {
     let mut table = plain(layout);
     for left in figures.unplaced.iter().take(CLASSES_SHOWN) {
-        table.add_row([count(left.count as usize), format!("{}: {}", left.class, left.reason)]);
+        let class = format!("{}: {}", left.class, left.reason);
+        table.add_row([count(left.count as usize), one_line(&class).into_owned()]);
     }
     if let Some(rest) = figures.unplaced.get(CLASSES_SHOWN..).filter(|rest| !rest.is_empty()) {
         let pods = rest.iter().map(|left| left.count as usize).sum();

@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, Row, Table, presets};
 use poolwright_catalog::{Usd, UsdPerHour};
 use poolwright_report::money::{decimals_that_add_up, rounded};
 use poolwright_report::plan::{Document, LeftOut, NewNode, Purchase};
-use poolwright_terms::CapacityType;
+use poolwright_terms::{CapacityType, one_line};
 
 use super::compared;
 use super::terminal::{TableLayout, wrap};
@@ -48,8 +48,8 @@ pub fn print(plan: &Document, layout: TableLayout, out: &mut impl Write) -> io::
         writeln!(out, "{}", relaxed(plan, layout))?;
     }
     if let Some(explained) = &plan.explanation {
-        writeln!(out, "\nWhy {} went there:", explained.pod)?;
-        writeln!(out, "{}", indent(&explained.text))?;
+        writeln!(out, "\nWhy {} went there:", one_line(&explained.pod))?;
+        writeln!(out, "{}", indent(&poolwright_terms::foreign::each_line(&explained.text)))?;
     }
     if !plan.notes.is_empty() {
         writeln!(out, "\nNotes:")?;
@@ -179,8 +179,8 @@ fn purchases(plan: &Document, layout: TableLayout) -> String {
         };
         let mut row = vec![
             count(kind.nodes),
-            kind.instance_type.to_owned(),
-            kind.zone.to_owned(),
+            one_line(kind.instance_type).into_owned(),
+            one_line(kind.zone).into_owned(),
             kind.capacity_type.as_str().to_owned(),
             each,
             total,
@@ -239,11 +239,11 @@ fn nodes_of<'a>(plan: &'a Document, kind: &'a Purchase<'a>) -> impl Iterator<Ite
 /// Returns the pool of a kind of node. If the plan buys for one pool, the kinds do not name it.
 fn pools(plan: &Document, kind: &Purchase<'_>) -> String {
     let pool = nodes_of(plan, kind).find_map(|node| node.pool.clone());
-    pool.unwrap_or_default()
+    one_line(&pool.unwrap_or_default()).into_owned()
 }
 
 fn names_of_pods<'a>(names: impl Iterator<Item = &'a String>) -> String {
-    names.map(String::as_str).collect::<Vec<_>>().join(",")
+    one_line(&names.map(String::as_str).collect::<Vec<_>>().join(",")).into_owned()
 }
 
 /// Formats the pods that go to nodes that exist or are on their way.
@@ -251,7 +251,8 @@ fn existing(plan: &Document, layout: TableLayout) -> String {
     let mut table = plain(layout);
     table.set_header(["PODS", "EXISTING NODE", "NAMES OF PODS"]);
     for node in &plan.existing_nodes {
-        table.add_row([count(node.pods.len()), node.name.clone(), names_of_pods(node.pods.iter())]);
+        let name = one_line(&node.name).into_owned();
+        table.add_row([count(node.pods.len()), name, names_of_pods(node.pods.iter())]);
     }
     first_column_right(&mut table);
     text(table)
@@ -276,7 +277,7 @@ fn layouts(plan: &Document, layout: TableLayout) -> String {
 fn figures(plan: &Document, layout: TableLayout) -> String {
     let mut table = plain(layout);
     let mut add = |name: &str, text: String| {
-        table.add_row([name.to_owned(), text]);
+        table.add_row([name.to_owned(), one_line(&text).into_owned()]);
     };
     if let Some(over_time) = &plan.over_time {
         let what = "new nodes until they are empty, old ones while they are kept longer for these pods";
@@ -331,7 +332,8 @@ fn left_out(plan: &Document, layout: TableLayout) -> String {
             0 => String::new(),
             more => format!(" and {} more", count(more)),
         };
-        table.add_row([count(pods.len()), format!("{reason}: {message}\n{named}{more}")]);
+        let text = format!("{reason}: {}\n{}{more}", one_line(message), one_line(&named));
+        table.add_row([count(pods.len()), text]);
     }
     if let Some(rest) = reasons.get(layout.rows(REASONS_SHOWN)..).filter(|rest| !rest.is_empty()) {
         let pods = rest.iter().map(|left| left.pods.len()).sum();
@@ -352,7 +354,8 @@ fn relaxed(plan: &Document, layout: TableLayout) -> String {
             0 => String::new(),
             more => format!(" and {} more", count(more)),
         };
-        let text = format!("{}: {}\n{named}{more}", one.preference, one.message);
+        let unmet = format!("{}: {}", one.preference, one.message);
+        let text = format!("{}\n{}{more}", one_line(&unmet), one_line(&named));
         table.add_row([count(one.pods.len()), text]);
     }
     if let Some(rest) = all.get(layout.rows(RELAXED_SHOWN)..).filter(|rest| !rest.is_empty()) {
@@ -365,7 +368,7 @@ fn relaxed(plan: &Document, layout: TableLayout) -> String {
 fn notes(plan: &Document, layout: TableLayout) -> String {
     let mut table = plain(layout);
     for note in &plan.notes {
-        table.add_row(["-", note]);
+        table.add_row(["-", &*one_line(note)]);
     }
     text(table)
 }

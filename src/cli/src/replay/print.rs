@@ -7,6 +7,7 @@ use poolwright_catalog::UsdPerHour;
 use poolwright_report::money::{Ratio, Usd, six_decimals};
 use poolwright_report::replay::baselines::{Baseline, Method};
 use poolwright_report::replay::{Bought, Cause, Report, Told};
+use poolwright_terms::one_line;
 use serde_json::{Value, json};
 
 use super::chart;
@@ -62,7 +63,7 @@ fn text(report: &Report, layout: TableLayout, out: &mut impl Write) -> io::Resul
         writeln!(out)?;
     }
     for note in &report.notes {
-        writeln!(out, "{}", layout.fit(&format!("note: {note}"), 2))?;
+        writeln!(out, "{}", layout.fit(&format!("note: {}", one_line(note)), 2))?;
     }
     Ok(())
 }
@@ -144,7 +145,9 @@ fn told(all: &[Told], one: &str, many: &str, out: &mut impl Write) -> io::Result
     for Told { reason, count, example } in all.iter().take(REASONS) {
         let what = if *count == 1 { one } else { many };
         match reason {
-            Some(reason) => writeln!(out, "               {count} {what}: {reason}: {example}")?,
+            Some(reason) => {
+                writeln!(out, "               {count} {what}: {reason}: {}", one_line(example))?;
+            }
             None => writeln!(out, "               {count} {what}, and no event says why")?,
         }
     }

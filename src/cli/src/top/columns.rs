@@ -1,5 +1,7 @@
 //! Lays out rows under a header in aligned columns of limited width. Cut text ends in `…`.
 
+use poolwright_terms::one_line;
+
 pub(super) use crate::print::text_width as width;
 use crate::print::wrap;
 
@@ -50,9 +52,9 @@ pub fn cut(text: &str, most: usize) -> String {
     cut
 }
 
-/// Replaces control characters, which could move the cursor or change the colours of the terminal. The texts come from others.
+/// Escapes control characters, which could move the cursor or change the colours of the terminal. The texts come from others.
 pub fn plain(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+    one_line(text).into_owned()
 }
 
 /// Lays rows out in at most `most` cells; without a limit, as wide as they are.
@@ -187,6 +189,6 @@ mod tests {
 
     #[test]
     fn foreign_text_reaches_the_terminal_without_control_characters() {
-        assert_eq!(plain("a\u{1b}[2Jb\nc\u{9b}d"), "a [2Jb c d");
+        assert_eq!(plain("a\u{1b}[2Jb\nc\u{9b}d"), r"a\u{1b}[2Jb\nc\u{9b}d");
     }
 }

@@ -378,7 +378,8 @@ fn long_names_are_cut_and_wide_letters_stay_whole() {
 fn a_cluster_that_does_not_answer_any_more_is_shown_as_it_was_and_since_when() {
     let view = busy();
     let lines = screen(&view, &ViewState::default(), Some("connection refused\u{1b}[2J"), (120, 30));
-    let said = "Data of 0s ago (2026-03-01T12:00:00Z), because a new reading failed: connection refused [2J";
+    let said =
+        r"Data of 0s ago (2026-03-01T12:00:00Z), because a new reading failed: connection refused\u{1b}[2J";
     assert!(lines.iter().any(|line| line.starts_with(said)), "{lines:?}");
     assert!(lines.join("\n").contains("gpu-old"));
 }

@@ -9,6 +9,7 @@ mod commands;
 mod csi_drivers;
 mod dumps;
 mod explain;
+mod forged;
 mod mistaken;
 mod namespaces;
 mod narrowed;

@@ -9,6 +9,8 @@ use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{ObjectMeta, PostParams};
 use poolwright_core::EventType;
+use poolwright_terms::foreign::each_line;
+use poolwright_terms::one_line;
 use tokio::time::sleep;
 use tracing::debug;
 
@@ -89,7 +91,7 @@ fn to_api(queued: QueuedEvent, clock: &dyn Clock, identity: &str, number: u64) -
         },
         action: Some(queued.reason.to_string()),
         event_time: Some(MicroTime(now)),
-        note: Some(shorten(queued.story.unwrap_or(queued.message))),
+        note: Some(shorten(note(queued.story.as_deref(), &queued.message))),
         reason: Some(queued.reason.to_string()),
         regarding: Some(about),
         reporting_controller: Some(poolwright_terms::keys::REPORTING_CONTROLLER.to_owned()),
@@ -100,6 +102,11 @@ fn to_api(queued: QueuedEvent, clock: &dyn Clock, identity: &str, number: u64) -
         }),
         ..Default::default()
     }
+}
+
+/// Returns the note of an event. Only a story has several lines.
+fn note(story: Option<&str>, message: &str) -> String {
+    story.map_or_else(|| one_line(message).into_owned(), each_line)
 }
 
 fn shorten(mut note: String) -> String {
@@ -171,6 +178,20 @@ mod tests {
         assert_eq!((writes.len(), is_news), (5, true));
         let (writes, is_news) = written(&[Fault::Fails(403)]).await;
         assert_eq!((writes.len(), is_news), (1, true), "a refusal is no accident");
+    }
+
+    #[test]
+    fn a_note_has_no_line_and_no_control_character_of_an_object() {
+        let clock = TestClock::new();
+        let noted = |message: &str, story: Option<&str>| {
+            let queued = QueuedEvent { message: message.into(), story: story.map(str::to_owned), ..queued() };
+            to_api(queued, &clock, "one", 1).note.unwrap_or_default()
+        };
+        let forged = "no pool has `a\n  FORGED \u{1b}[2J\u{9b}\u{202e}\u{2028}`";
+        let plain = r"no pool has `a\n  FORGED \u{1b}[2J\u{9b}\u{202e}\u{2028}`";
+        assert_eq!(noted(forged, None), plain);
+        let story = "too big\nNode a\u{202e}b has no room.";
+        assert_eq!(noted("too big", Some(story)), "too big\nNode a\\u{202e}b has no room.");
     }
 
     #[test]

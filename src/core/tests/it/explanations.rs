@@ -205,6 +205,13 @@ fn the_event_of_a_pod_carries_the_story_and_is_cut_between_lines() {
 }
 
 #[test]
+fn a_name_in_an_explanation_begins_no_line_of_the_event() {
+    let story = ["Node a\n  FORGED\u{202e} is full.".to_owned()];
+    let note = why::event_note(&key("p"), "no pool has `a\nFORGED`", &story, 1024);
+    assert_eq!(note, "no pool has `a\\nFORGED`\nNode a\\n  FORGED\\u{202e} is full.");
+}
+
+#[test]
 fn pods_that_ask_for_the_same_are_told_of_together_as_alone() {
     let pods = ["p", "q", "r"].map(|name| pod(name, requests(1, 1, if name == "r" { 8 } else { 1 })));
     let snapshot = with(cluster(aws(), [pool("gpu")]), pods);

@@ -1,6 +1,7 @@
 //! What an API server refuses of the names of new objects.
 
 use poolwright_api::FieldProblem;
+use poolwright_terms::foreign::is_hidden;
 use serde_json::Value;
 
 use super::objects::{Object, group, meta};
@@ -79,6 +80,21 @@ fn is_part(text: &str) -> bool {
 }
 
 impl Object {
+    /// Returns what shows that no API server has stored the object, although it says so. Plans and explanations name objects.
+    pub(super) fn misnamed_as_stored(&self) -> Problems {
+        let is_wrong = |field: &&str| meta(&self.value, field).is_some_and(|name| name.contains(is_hidden));
+        let problem = |field: &str| {
+            let cause = "no API server stores a name with control characters or invisible ones";
+            FieldProblem::new(
+                format!("metadata.{field}"),
+                cause,
+                "write the file again with `kubectl get -o yaml`",
+            )
+        };
+        let stored = ["name", "namespace"].into_iter().filter(|_| self.is_stored());
+        stored.filter(is_wrong).map(problem).collect()
+    }
+
     /// Returns what an API server refuses of the name and the namespace.
     pub(super) fn misnamed(&self) -> Problems {
         let rule = match (group(&self.api_version), self.kind.as_str()) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use poolwright_api::{FieldProblem, meant};
-use poolwright_terms::GROUP;
+use poolwright_terms::{GROUP, one_line};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
@@ -168,7 +168,7 @@ impl Object {
         let namespace = meta(&self.value, "namespace").or(self.is_namespaced().then_some("default"));
         match meta(&self.value, "name").or_else(|| meta(&self.value, "generateName")) {
             Some(name) => object_name(&self.kind, namespace, Some(name)),
-            None => format!("{} ({})", self.kind, self.place),
+            None => one_line(&format!("{} ({})", self.kind, self.place)).into_owned(),
         }
     }
 

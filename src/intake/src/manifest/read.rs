@@ -245,6 +245,7 @@ impl Object {
             return Err(problems);
         }
         let mut problems = self.twins();
+        problems.extend(self.misnamed_as_stored());
         // Pods without a name of their own would be told to be there twice.
         let is_sound = problems.is_empty();
         let mut aside = Manifest::default();
