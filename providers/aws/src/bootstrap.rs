@@ -11,8 +11,8 @@ use poolwright_provider_contract::{LaunchRequest, ProviderError};
 use poolwright_terms::keys;
 
 use crate::node_class::{AmiFamily, KubeletSettings};
-use crate::provider::{Join, Settings};
 use crate::resolve::{KIND, ResolvedNodeClass, WrongField, unusable};
+use crate::settings::{Join, Settings};
 use crate::tokens::SharedToken;
 
 /// How nodes of a class join the cluster.

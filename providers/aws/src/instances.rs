@@ -41,6 +41,26 @@ pub(crate) struct Listing {
     pub clusters: BTreeMap<String, InstanceId>,
 }
 
+impl Listing {
+    /// Adds an instance of the answer of EC2.
+    pub fn add(&mut self, described: &Described) {
+        let is_gone =
+            described.state().and_then(|state| state.name()) == Some(&InstanceStateName::Terminated);
+        match described.instance_id().and_then(|id| id.parse().ok()) {
+            Some(id) if is_gone => {
+                self.gone.insert(id);
+            }
+            _ => {
+                let Some(found) = read(described) else { return };
+                if let Some(cluster) = tags::read(described.tags()).remove(tags::CLUSTER_ID) {
+                    self.clusters.entry(cluster).or_insert_with(|| found.id.clone());
+                }
+                self.found.push(found);
+            }
+        }
+    }
+}
+
 impl OwnInstance {
     /// Makes an instance from the answer of CreateFleet, before any listing shows it.
     pub fn launched(request: &LaunchRequest, launched: &Launched, now: Timestamp) -> Self {
@@ -87,22 +107,7 @@ pub(crate) async fn list(ec2: &aws_sdk_ec2::Client, cluster: &str) -> Result<Lis
     while let Some(page) = pages.next().await {
         let page = page.map_err(|error| provider_error("ec2:DescribeInstances", error))?;
         let described = page.reservations().iter().flat_map(aws_sdk_ec2::types::Reservation::instances);
-        for described in described {
-            let is_gone =
-                described.state().and_then(|state| state.name()) == Some(&InstanceStateName::Terminated);
-            match described.instance_id().and_then(|id| id.parse().ok()) {
-                Some(id) if is_gone => {
-                    listing.gone.insert(id);
-                }
-                _ => {
-                    let Some(found) = read(described) else { continue };
-                    if let Some(cluster) = tags::read(described.tags()).remove(tags::CLUSTER_ID) {
-                        listing.clusters.entry(cluster).or_insert_with(|| found.id.clone());
-                    }
-                    listing.found.push(found);
-                }
-            }
-        }
+        described.for_each(|described| listing.add(described));
     }
     listing.found.sort_by(|a, b| a.instance.provider_id.cmp(&b.instance.provider_id));
     Ok(listing)
@@ -131,15 +136,16 @@ pub(crate) async fn in_reservation(
     Ok(ids)
 }
 
-/// Looks an instance up by its id, whatever its tags. It returns `None` if the instance is terminated or EC2 does not know it.
+/// Looks an instance up by its id, whatever its tags, and returns it with them. It returns `None` if the instance is terminated
+/// or EC2 does not know it.
 pub(crate) async fn by_id(
     ec2: &aws_sdk_ec2::Client,
     id: &InstanceId,
-) -> Result<Option<Instance>, ProviderError> {
+) -> Result<Option<(Instance, tags::Tags)>, ProviderError> {
     match ec2.describe_instances().instance_ids(id.to_string()).send().await {
         Ok(answer) => {
             let mut all = answer.reservations().iter().flat_map(aws_sdk_ec2::types::Reservation::instances);
-            Ok(all.next().and_then(described_as).map(|found| found.instance))
+            Ok(all.next().and_then(|one| Some((described_as(one)?.instance, tags::read(one.tags())))))
         }
         Err(error) if crate::error::code(&error) == Some("InvalidInstanceID.NotFound") => Ok(None),
         Err(error) => Err(provider_error("ec2:DescribeInstances", error)),

@@ -40,13 +40,15 @@ mod reason;
 mod recent;
 mod registration;
 mod resolve;
+mod settings;
 mod tags;
 mod tokens;
 
 pub use clients::{Access, Key};
 pub use poolwright_provider_aws_model::bootstrap::BootstrapToken;
-pub use provider::{AwsProvider, Join, Settings};
+pub use provider::AwsProvider;
 pub use registration::REGISTRATION;
 pub use resolve::{KubeNodeClassObjects, NodeClassObjects};
+pub use settings::{Join, Settings};
 
 pub use tokens::{KubeTokens, Tokens};

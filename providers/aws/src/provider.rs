@@ -17,7 +17,7 @@ use poolwright_provider_contract::{
 use poolwright_terms::NodeClassRef;
 
 use crate::bootstrap;
-use crate::clients::{Access, Clients};
+use crate::clients::Clients;
 use crate::coalesce::Coalescer;
 use crate::instances::{self, Listing, OwnInstance};
 use crate::interruptions::Interruptions;
@@ -27,7 +27,7 @@ use crate::market::Market;
 use crate::node_class::{EC2NodeClass, EC2NodeClassSpec};
 use crate::recent::RecentLaunches;
 use crate::resolve::{self, DryRuns, NodeClassObjects, Resolution, ResolvedNodeClass};
-use crate::tags;
+use crate::settings::Settings;
 use crate::tokens::{SharedToken, Tokens};
 
 /// The window in which concurrent requests are coalesced into one call.
@@ -44,56 +44,6 @@ const ASSIGNED_WITHIN: SignedDuration = SignedDuration::from_mins(3);
 
 /// How long a launch template stays after its last use.
 const TEMPLATE_UNUSED: SignedDuration = SignedDuration::from_hours(1);
-
-/// The configuration of the provider.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Access to AWS.
-    pub access: Access,
-    /// The name of the cluster. All resources carry it as a tag, so it must not change while there are nodes.
-    pub cluster: String,
-    /// The id of the cluster: the UID of its namespace `kube-system`. `None` if nobody checks that the name is unique.
-    pub cluster_id: Option<String>,
-    /// The minor version of Kubernetes, which selects the AMIs: `1.36`.
-    pub kubernetes: String,
-    /// How nodes reach the API server; `None` if the user data of the node class contains it.
-    pub join: Option<Join>,
-    /// The name or URL of the SQS queue with the events of instances. With `None` the provider only polls EC2 once a minute.
-    pub queue: Option<String>,
-    /// Whether the AWS cloud controller manager runs in the cluster. Kubelets started by kubeadm then get the flag
-    /// `--cloud-provider=external`.
-    pub cloud_controller: bool,
-}
-
-impl Settings {
-    /// Returns the tag with the id of the cluster.
-    fn cluster_tag(&self) -> Option<(String, String)> {
-        Some((tags::CLUSTER_ID.to_owned(), self.cluster_id.clone()?))
-    }
-
-    /// Checks that all instances are of this cluster. Another cluster of the same name would terminate them as its own.
-    fn check_cluster(&self, listed: &Listing) -> Result<(), ProviderError> {
-        let Some(own) = &self.cluster_id else { return Ok(()) };
-        let Some((id, instance)) = listed.clusters.iter().find(|(id, _)| *id != own) else { return Ok(()) };
-        Err(ProviderError::Invalid(format!(
-            "instance {instance} is of another cluster that is named `{}`, too: its {} is {id}, and that of this cluster is {own}. Poolwright \
-             launches and removes nothing on AWS until one of the two controllers has another --aws-cluster",
-            self.cluster,
-            tags::CLUSTER_ID
-        )))
-    }
-}
-
-/// How nodes reach the API server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Join {
-    /// The address of the API server, as nodes reach it: `https://host`.
-    pub endpoint: String,
-    /// The CA certificates of the API server, as base64-encoded PEM.
-    pub ca: String,
-    /// The address range of Services: `10.100.0.0/16`.
-    pub service_cidr: Option<String>,
-}
 
 /// The provider for EC2. It has no persistent state outside AWS; it only caches answers for a short time.
 pub struct AwsProvider {
@@ -169,9 +119,8 @@ impl AwsProvider {
         &self.settings.cluster
     }
 
-    /// Returns the tag with the id of the cluster.
-    pub(crate) fn cluster_tag(&self) -> Option<(String, String)> {
-        self.settings.cluster_tag()
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     fn recent(&self) -> MutexGuard<'_, RecentLaunches> {
@@ -194,6 +143,16 @@ impl AwsProvider {
         let listed = listed.await??;
         self.settings.check_cluster(&listed)?;
         Ok(listed)
+    }
+
+    /// Returns the instances of a listing and recent launches, without those that claims are about to take. If no claim takes one,
+    /// it is returned after a while, so that it is terminated.
+    fn without_pending(&self, listed: &Listing) -> impl Iterator<Item = Instance> {
+        let now = (self.now)();
+        let is_settled = move |found: &OwnInstance| {
+            !found.is_unassigned() || now.duration_since(found.instance.launched) > ASSIGNED_WITHIN
+        };
+        self.with_recent(listed).into_iter().filter(is_settled).map(|found| found.instance)
     }
 
     /// Returns the instances of a listing together with recent launches.
@@ -481,23 +440,25 @@ impl CloudProvider for AwsProvider {
     }
 
     async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
-        let mut all = self.instances().await?;
-        // A claim is about to take an unassigned instance. If none does, list it, so that it is terminated.
-        let now = (self.now)();
-        all.retain(|found| {
-            !found.is_unassigned() || now.duration_since(found.instance.launched) > ASSIGNED_WITHIN
-        });
-        Ok(all.into_iter().map(|found| found.instance).collect())
+        let listed = self.list_instances().await?;
+        Ok(self.without_pending(&listed).collect())
     }
 
     async fn get(&self, provider_id: &str) -> Result<Option<Instance>, ProviderError> {
-        let all = self.list().await?;
-        if let Some(found) = all.into_iter().find(|instance| instance.provider_id == provider_id) {
+        let listed = self.list_instances().await?;
+        if let Some(found) =
+            self.without_pending(&listed).find(|instance| instance.provider_id == provider_id)
+        {
             return Ok(Some(found));
         }
+        let Ok(ProviderId { instance: id, .. }) = provider_id.parse() else { return Ok(None) };
+        // After a termination this saves a call.
+        if listed.gone.contains(&id) {
+            return Ok(None);
+        }
         // Somebody may have changed its tags.
-        let Ok(ProviderId { instance, .. }) = provider_id.parse() else { return Ok(None) };
-        instances::by_id(&self.clients.ec2, &instance).await
+        let found = instances::by_id(&self.clients.ec2, &id).await?;
+        Ok(found.map(|(instance, _)| instance))
     }
 
     async fn terminate(&self, key: &str) -> Result<bool, ProviderError> {
@@ -514,6 +475,27 @@ impl CloudProvider for AwsProvider {
         Ok(with_key.is_empty())
     }
 
+    async fn terminate_by_id(&self, provider_id: &str, key: &str) -> Result<bool, ProviderError> {
+        let parsed = provider_id.parse::<ProviderId>();
+        let ProviderId { instance: id, .. } =
+            parsed.map_err(|error| ProviderError::Invalid(error.to_string()))?;
+        let Some((instance, found)) = instances::by_id(&self.clients.ec2, &id).await? else {
+            return Ok(true);
+        };
+        self.settings.check_tags(&id, &found, key)?;
+        if instance.state == InstanceState::Running {
+            // Not in one call with others: a policy may require the tags, and one refused instance fails the whole call.
+            instances::terminate(&self.clients.ec2, std::slice::from_ref(&id)).await.map_err(|error| {
+                let ProviderError::Invalid(why) = error else { return error };
+                let own: Vec<_> =
+                    self.settings.own_tags(key).map(|(tag, value)| format!("{tag}={value}")).collect();
+                ProviderError::Invalid(format!("{why}; its tags were {}", own.join(", ")))
+            })?;
+            tracing::warn!(instance = %id, key, "an instance without its tags is terminating");
+        }
+        Ok(false)
+    }
+
     async fn interruptions(&self) -> Result<Vec<InterruptionMessage>, ProviderError> {
         self.interruptions.interruptions().await
     }
@@ -528,40 +510,5 @@ impl CloudProvider for AwsProvider {
 
     async fn acknowledge(&self, receipts: &[String]) -> Result<(), ProviderError> {
         self.interruptions.acknowledge(receipts).await
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn instances_of_another_cluster_of_the_same_name_are_refused_with_both_ids() {
-        let settings = Settings {
-            access: Access::default(),
-            cluster: "prod".to_owned(),
-            cluster_id: Some("own".to_owned()),
-            kubernetes: "1.36".to_owned(),
-            join: None,
-            queue: None,
-            cloud_controller: false,
-        };
-        let id: InstanceId = "i-0123456789abcdef0".parse().expect("an id");
-        let with = |cluster: &str| Listing {
-            clusters: [(cluster.to_owned(), id.clone())].into(),
-            ..Listing::default()
-        };
-        assert_eq!(settings.check_cluster(&with("own")), Ok(()));
-        assert_eq!(
-            settings.check_cluster(&Listing::default()),
-            Ok(()),
-            "instances of earlier versions have no id"
-        );
-        let Err(ProviderError::Invalid(why)) = settings.check_cluster(&with("other")) else {
-            panic!("it is refused")
-        };
-        for part in ["i-0123456789abcdef0", "`prod`", "is other", "is own", "another --aws-cluster"] {
-            assert!(why.contains(part), "{part}: {why}");
-        }
     }
 }

@@ -1,7 +1,8 @@
 //! The tags of AWS resources that Poolwright creates.
 //!
-//! Every such resource has the tag [`CLUSTER`] with the name of the cluster. Poolwright never terminates or deletes a resource
-//! without this tag.
+//! Every such resource has the tag [`CLUSTER`] with the name of the cluster. Poolwright terminates and deletes only resources with
+//! this tag. The one exception is an instance whose tags somebody removed, and whose id a deleted NodeClaim records. The policy in
+//! `deploy` does not allow that exception, so there a person must restore the tags.
 
 use std::collections::BTreeMap;
 

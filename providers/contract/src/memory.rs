@@ -112,6 +112,15 @@ impl MemoryCloud {
         self.lock().instances.remove(key);
     }
 
+    /// Changes the key of an instance, as a person does who changes its tags. An instance with an empty key has no tags and is not
+    /// listed.
+    pub fn retag(&self, key: &str, new: &str) {
+        let mut state = self.lock();
+        if let Some(instance) = state.instances.remove(key) {
+            state.instances.insert(new.to_owned(), Instance { key: new.to_owned(), ..instance });
+        }
+    }
+
     /// Sends a message and returns its new receipt.
     pub fn notify(&self, notice: InterruptionMessage) -> String {
         let mut state = self.lock();
@@ -270,6 +279,7 @@ impl CloudProvider for MemoryProvider {
 
     async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
         let mut all = self.cloud.instances();
+        all.retain(|one| !one.key.is_empty());
         all.sort_by(|a, b| a.provider_id.cmp(&b.provider_id));
         Ok(all)
     }
@@ -289,6 +299,17 @@ impl CloudProvider for MemoryProvider {
             state.instances.remove(key);
         }
         Ok(true)
+    }
+
+    async fn terminate_by_id(&self, provider_id: &str, key: &str) -> Result<bool, ProviderError> {
+        let found = self.get(provider_id).await?.map(|instance| instance.key);
+        match found {
+            Some(other) if !other.is_empty() && other != key => {
+                Err(ProviderError::Invalid(format!("its key is {other}, not {key}")))
+            }
+            Some(its) => self.terminate(&its).await,
+            None => Ok(true),
+        }
     }
 
     async fn interruptions(&self) -> Result<Vec<InterruptionMessage>, ProviderError> {

@@ -167,6 +167,15 @@ pub trait CloudProvider: Send + Sync {
     /// key again.
     async fn terminate(&self, key: &str) -> Result<bool, ProviderError>;
 
+    /// Terminates an instance that [`CloudProvider::get`] shows and that [`CloudProvider::terminate`] does not find, because somebody
+    /// changed its tags. The caller has recorded that it launched this instance with this key. It returns `true` once the
+    /// instance is gone. The call fails with [`ProviderError::Invalid`] if the instance shows that it belongs to another key or
+    /// cluster, or if the cloud does not allow the call. The default implementation always fails. It suffices for clouds whose
+    /// instances cannot lose their keys.
+    async fn terminate_by_id(&self, provider_id: &str, _key: &str) -> Result<bool, ProviderError> {
+        Err(ProviderError::Invalid(format!("this cloud cannot terminate {provider_id} by its id alone")))
+    }
+
     /// Waits for interruption messages. The call returns as soon as there are messages, or an empty list after about twenty
     /// seconds. The messages may concern instances of other clusters. Messages may arrive twice, late and out of order, and the
     /// cloud redelivers a message until you acknowledge its receipt. Several callers may wait at the same time; each message goes

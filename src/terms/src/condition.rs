@@ -62,6 +62,8 @@ pub enum ConditionType {
     VolumesDetached,
     /// Claim: its instance is being terminated.
     InstanceTerminating,
+    /// Claim: it is deleted, and its instance runs on, because its tags were changed.
+    InstanceUnlisted,
     /// Pool or node class: the summary of its other conditions.
     Ready,
     /// Pool: its spec is valid.
@@ -74,7 +76,7 @@ pub enum ConditionType {
 
 impl ConditionType {
     /// Every condition type.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Launched,
         Self::Registered,
         Self::Initialized,
@@ -87,6 +89,7 @@ impl ConditionType {
         Self::Drained,
         Self::VolumesDetached,
         Self::InstanceTerminating,
+        Self::InstanceUnlisted,
         Self::Ready,
         Self::ValidationSucceeded,
         Self::NodeClassReady,
@@ -113,6 +116,7 @@ impl ConditionType {
             Self::Drained => "Drained",
             Self::VolumesDetached => "VolumesDetached",
             Self::InstanceTerminating => "InstanceTerminating",
+            Self::InstanceUnlisted => "InstanceUnlisted",
             Self::Ready => "Ready",
             Self::ValidationSucceeded => "ValidationSucceeded",
             Self::NodeClassReady => "NodeClassReady",

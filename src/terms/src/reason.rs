@@ -87,6 +87,7 @@ reasons! {
     InitializationTimeout: "The node joined, but was not usable in time. Poolwright terminates it and plans its pods again.", "Check drivers, device plugins and startup taints, or raise `deadlines.initialization`.";
     Initialized: "The node is ready and advertises the promised resources.", "Nothing.";
     InstanceGone: "The instance no longer exists, although Poolwright did not terminate it. Poolwright plans its pods again.", "Find out who terminated it: a person, another controller, or the cloud.";
+    InstanceUnlisted: "The claim is deleted, but its instance runs on: its cloud does not find it by its tags, and does not let Poolwright terminate it by its id.", "Restore the tags of the instance, or terminate it yourself.";
     Interrupted: "The cloud takes the instance back, or will maintain its machine.", "Nothing: Poolwright plans its pods again.";
     InvalidBuffer: "`spec.buffer` of the pool is invalid.", "Correct the entry that the message names.";
     InvalidDuration: "A duration of the pool is invalid.", "Write whole numbers with h, m, s or ms, such as `90s` or `1h30m`.";

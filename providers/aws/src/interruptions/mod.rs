@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use crate::clients::Clients;
-use crate::provider::Settings;
+use crate::settings::Settings;
 
 use health::QueueHealth;
 use poll::Poller;

@@ -93,10 +93,7 @@ impl AwsProvider {
         step: &Step<'_>,
     ) -> Result<(Option<Instance>, Vec<FailedOffering>), LaunchError> {
         let capacity_type = step.offerings[0].offering.capacity_type;
-        let mut tags = class.spec.tags.clone();
-        tags.extend(order::shared_tags(self.cluster(), request, capacity_type));
-        tags.extend(self.cluster_tag());
-        tags.extend(order::own_tags(request));
+        let tags = order::tags_of_one(self.settings(), &class.spec.tags, request, capacity_type);
         let mut order = Order {
             token: order::token(&request.key, number, self.empty_answers(&request.key, number)),
             capacity_type,

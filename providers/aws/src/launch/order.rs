@@ -10,6 +10,7 @@ use poolwright_terms::CapacityType;
 
 use sha2::{Digest, Sha256};
 
+use crate::settings::Settings;
 use crate::tags::Tags;
 
 /// The longest value of a tag. Source: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions>.
@@ -187,10 +188,43 @@ pub(crate) fn token(key: &str, round: usize, empty_answers: u32) -> String {
     format!("{key}-{round}-{empty_answers}")
 }
 
+/// Returns the tags of an instance that is ordered for one claim. `of_class` are the tags of its node class.
+pub(crate) fn tags_of_one(
+    settings: &Settings,
+    of_class: &Tags,
+    request: &LaunchRequest,
+    capacity_type: CapacityType,
+) -> Tags {
+    let mut tags = shared_tags(settings, of_class, request, capacity_type);
+    tags.extend(own_tags(request));
+    tags
+}
+
+/// Returns the tags of the instances that are ordered with this token for several claims.
+pub(crate) fn tags_of_batch(
+    settings: &Settings,
+    of_class: &Tags,
+    token: &str,
+    requests: &[&LaunchRequest],
+    capacity_type: CapacityType,
+) -> Tags {
+    let mut tags = shared_tags(settings, of_class, requests[0], capacity_type);
+    tags.extend(order_tags(token, requests));
+    tags
+}
+
 /// Returns the tags that all instances of a batch share.
-pub(crate) fn shared_tags(cluster: &str, request: &LaunchRequest, capacity_type: CapacityType) -> Tags {
+fn shared_tags(
+    settings: &Settings,
+    of_class: &Tags,
+    request: &LaunchRequest,
+    capacity_type: CapacityType,
+) -> Tags {
     use crate::tags::{CAPACITY_TYPE, CLASS, CLUSTER, POOL, of_kubernetes};
-    let mut tags = Tags::from([
+    let cluster = settings.cluster.as_str();
+    let mut tags = of_class.clone();
+    tags.extend(settings.cluster_tag());
+    tags.extend([
         (CLUSTER.to_owned(), cluster.to_owned()),
         (of_kubernetes(cluster), "owned".to_owned()),
         (CLASS.to_owned(), request.node_class.name.clone()),
@@ -213,7 +247,7 @@ pub(crate) fn own_tags(request: &LaunchRequest) -> Tags {
 }
 
 /// Returns the tags of an instance that may belong to any of these requests: the order and the keys.
-pub(crate) fn order_tags(token: &str, requests: &[&LaunchRequest]) -> Tags {
+fn order_tags(token: &str, requests: &[&LaunchRequest]) -> Tags {
     use crate::tags::{NAME, ORDER, ORDER_KEYS};
     let mut tags = Tags::from([(ORDER.to_owned(), token.to_owned())]);
     if let Some(pool) =

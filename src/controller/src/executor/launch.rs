@@ -21,6 +21,7 @@ use poolwright_provider_contract::{
 use poolwright_terms::{ConditionStatus, ConditionType, Reason, keys};
 use tracing::{info, warn};
 
+use super::give_back::doubted;
 use super::progress::{Progress, refused};
 use super::status::Changed;
 use super::{Executor, taints};
@@ -57,6 +58,9 @@ impl Executor {
             Ok(provider) => provider,
             Err(why) => return self.launch_invalid(claim, &why).await,
         };
+        if let Some(wait) = doubted(provider) {
+            return wait;
+        }
         let request = request(claim, &object);
         let launched = self
             .context

@@ -10,6 +10,7 @@ mod claims;
 pub mod context;
 pub mod event_writer;
 mod evictions;
+mod give_back;
 mod interruption;
 mod lanes;
 mod launch;

@@ -3,7 +3,7 @@
 //! A crash does no harm, wherever it happens:
 //! - before a claim is deleted: nothing happened, and it is decided again.
 //! - after the deletion, around the provider call: the finalizer keeps the claim, and the call is repeated until the provider
-//!   confirms that the instance is gone.
+//!   confirms that the instance is gone (`give_back`).
 //! - after the instance is gone, before the Node object or the finalizer is removed: both are repeated; a missing Node is no
 //!   error.
 //! - if somebody removes the finalizer by hand, the instance has no claim, and the reaper terminates it.
@@ -20,23 +20,18 @@ use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, Patch, Preconditions};
 use poolwright_api::NodeClaim;
 use poolwright_core::{Claim, ClaimName, EventType, Subject, Uid};
-use poolwright_provider_contract::{InstanceState, ProviderError};
+use poolwright_provider_contract::InstanceState;
 use poolwright_terms::keys::TERMINATION_FINALIZER;
 use poolwright_terms::{NodeClassRef, Reason};
 use serde_json::json;
-use tokio::time::timeout;
 use tracing::{info, warn};
 
+use super::give_back::{ASK_AGAIN, doubted, look, unproven};
 use super::progress::{Progress, failed, refused};
 use super::status::{WRITE_LIMIT, is_conflict, is_not_found, patch_params};
 use super::{Executor, stage_durations};
-use crate::leader::writer::WriteError;
-use crate::observed::providers::{Cloud, error_label};
+use crate::observed::providers::Cloud;
 
-/// The timeout of a provider call.
-const TERMINATE_LIMIT: Duration = Duration::from_mins(1);
-/// How soon to check again whether an instance is gone.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// How soon to check again whether the pods on a node have ended.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
@@ -144,6 +139,9 @@ impl Executor {
             Err(why) => return Progress::Retry(Duration::from_mins(1), why),
         };
         let provider_id = claim.launched.as_ref().map(|launched| launched.provider_id.as_str());
+        if let Some(wait) = unproven(&provider, provider_id).await {
+            return wait;
+        }
         if !forced
             && let Some(node) = self.node_of(claim, provider_id)
             && let Some(outcome) =
@@ -151,9 +149,8 @@ impl Executor {
         {
             return outcome;
         }
-        match self.give_back(&provider, &claim.uid.0).await {
-            Ok(()) => {}
-            Err(outcome) => return outcome,
+        if let Err(outcome) = self.give_back(&provider, &claim.uid, provider_id, Some(claim)).await {
+            return outcome;
         }
         // Before the claim is removed: a watch may show its deletion early, and an older listing would then contain an instance
         // without a claim.
@@ -191,55 +188,12 @@ impl Executor {
         }
         let running = match provider_id {
             None => true,
-            Some(id) => match timeout(TERMINATE_LIMIT, provider.get(id)).await {
-                Ok(Ok(instance)) => instance.is_some_and(|instance| instance.state == InstanceState::Running),
-                Ok(Err(error)) => return Some(Progress::retry(error)),
-                Err(_) => {
-                    let why = format!("the provider did not answer within {TERMINATE_LIMIT:?}");
-                    return Some(Progress::retry(why));
-                }
+            Some(id) => match look(provider, id).await {
+                Ok(instance) => instance.is_some_and(|instance| instance.state == InstanceState::Running),
+                Err(outcome) => return Some(outcome),
             },
         };
         running.then_some(Progress::Again(LOOK_AGAIN))
-    }
-
-    /// Calls the provider once. Returns `Ok` if the instance is gone.
-    async fn give_back(&self, provider: &Cloud, key: &str) -> Result<(), Progress> {
-        let count = |result: &str| {
-            self.context.metrics.terminations.with_label_values(&[provider.name(), result]).inc();
-        };
-        match self
-            .context
-            .writer
-            .write("terminate", TERMINATE_LIMIT, async |permit| {
-                provider.writable(permit).terminate(key).await
-            })
-            .await
-        {
-            Ok(true) => {
-                count("gone");
-                Ok(())
-            }
-            Ok(false) => {
-                count("going");
-                Err(Progress::Again(ASK_AGAIN))
-            }
-            Err(WriteError::NotLeading) => Err(Progress::NotLeading),
-            Err(WriteError::TimedOut(limit)) => {
-                count("error");
-                Err(Progress::retry(format!("the provider did not answer within {limit:?}")))
-            }
-            Err(WriteError::Failed(error)) => {
-                count("error");
-                let labels = [provider.name(), "terminate", error_label(&error)];
-                self.context.metrics.provider_errors.with_label_values(&labels).inc();
-                Err(match error {
-                    ProviderError::Throttled(_) => Progress::Retry(Duration::from_secs(5), error.to_string()),
-                    ProviderError::Invalid(_) => Progress::Retry(Duration::from_mins(1), error.to_string()),
-                    ProviderError::Transient(_) => Progress::retry(error),
-                })
-            }
-        }
     }
 
     /// Deletes the Node object of a terminated instance. Returns `None` if it is deleted or did not exist.
@@ -332,6 +286,10 @@ impl Executor {
             Ok(provider) => provider.clone(),
             Err(why) => return Progress::Retry(Duration::from_mins(1), why),
         };
+        // The instance may be of another cluster.
+        if let Some(wait) = doubted(&provider) {
+            return wait;
+        }
         let node = self.context.world.node_by_provider_id(provider_id);
         if let Some(node) = &node
             && let Some(outcome) = self.kept_by_work(&provider, Some(provider_id), node, None).await
@@ -340,7 +298,7 @@ impl Executor {
             self.record_event(&Subject::Node(node.clone()), EventType::Warning, Reason::NoNodeClaim, message);
             return outcome;
         }
-        if let Err(outcome) = self.give_back(&provider, &claim_uid.0).await {
+        if let Err(outcome) = self.give_back(&provider, claim_uid, Some(provider_id), None).await {
             return outcome;
         }
         if let Some(node) = &node

@@ -1,7 +1,7 @@
 //! The inventory: reads the providers' catalogues and lists their instances.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::ObserverContext;
-use super::providers::error_label;
+use super::providers::{Cloud, error_label};
 
 /// The name under which readiness waits for the first catalogues.
 pub const CATALOGUES: &str = "catalogues";
@@ -36,8 +36,6 @@ pub struct Inventory {
     pub catalogue_interval: Duration,
     /// How often to list instances.
     pub list_interval: Duration,
-    /// Why the listings of a provider cannot be right, by its name.
-    pub doubts: Arc<Mutex<BTreeMap<&'static str, String>>>,
 }
 
 /// An instance that a listing lacks, of a claim that Poolwright did not terminate.
@@ -46,11 +44,13 @@ struct Absent {
     provider_id: String,
     claim_uid: Uid,
     node_class: NodeClassRef,
-    /// Whether nothing in the cluster confirms that it is gone: its node is ready, or has not joined yet.
+    /// Whether nothing confirms that it is gone: its cloud announced nothing, and its node is ready, or has not joined yet.
     is_unconfirmed: bool,
+    /// Whether its node is ready.
+    is_ready: bool,
 }
 
-/// The fewest instances that make a listing doubtful when it lacks them.
+/// The fewest instances that make a listing doubtful when it lacks them, unless it lacks all.
 const DOUBTFUL: usize = 3;
 /// How many instances are looked up by id at a time.
 const LOOK_UPS: usize = 8;
@@ -79,24 +79,33 @@ fn absent(
             continue;
         }
         let node = claim.node_name.as_ref().map(|name| snapshot.nodes.get(name));
+        let is_ready = node.flatten().is_some_and(|node| node.ready);
         absent.push(Absent {
             provider_id: launched.provider_id.clone(),
             claim_uid: claim.uid.clone(),
             node_class: claim.node_class.clone(),
-            is_unconfirmed: node.is_none_or(|node| node.is_some_and(|node| node.ready)),
+            is_unconfirmed: (is_ready || node.is_none()) && !claim.ends_soon(at),
+            is_ready,
         });
     }
     (absent, known)
 }
 
 /// Returns why a listing cannot be right, if most instances vanished at once although nothing in the cluster confirms it.
+///
+/// A small cluster has no three instances, so there all of them count, at least two. One of them must have a ready node: two
+/// that never joined may have failed to start. A single instance that vanishes is normal: somebody terminated it, and its node
+/// stays ready for most of a minute. A doubt would only delay its replacement.
 fn doubt(gone: &[Absent], known: usize) -> Option<String> {
-    let unconfirmed = gone.iter().filter(|one| one.is_unconfirmed).count();
-    (unconfirmed >= DOUBTFUL && unconfirmed * 2 > known).then(|| {
+    let unconfirmed = || gone.iter().filter(|one| one.is_unconfirmed);
+    let count = unconfirmed().count();
+    let are_most = count >= DOUBTFUL && count * 2 > known;
+    let are_all = count >= 2 && count == known && unconfirmed().any(|one| one.is_ready);
+    (are_most || are_all).then(|| {
         format!(
-            "the cloud knows {unconfirmed} of {known} instances neither by their tags nor by their ids, although nothing in the cluster \
-             shows that they are gone; check the credentials, the account and the region of the controller. Until then it launches and \
-             removes nothing with this cloud"
+            "the cloud knows {count} of {known} instances neither by their tags nor by their ids, although nothing in the cluster \
+             shows that they are gone; check the credentials, the account and the region of the controller. Until then it launches \
+             nothing with this cloud, and terminates only instances that the cloud shows by their ids"
         )
     })
 }
@@ -185,8 +194,8 @@ impl Inventory {
             Ok(provider) => provider,
             Err(why) => return Ok(Err(why)),
         };
-        if let Some(why) = self.doubts.lock().unwrap_or_else(PoisonError::into_inner).get(provider.name()) {
-            return Ok(Err(why.clone()));
+        if let Some(why) = provider.doubt() {
+            return Ok(Err(why));
         }
         let answer = timeout(LIMIT, provider.catalogue(class)).await;
         let error = match answer {
@@ -204,6 +213,8 @@ impl Inventory {
 
     /// Lists instances periodically, for ever.
     pub async fn instances(self) {
+        // A listing is judged by the claims and nodes, so these must be known before the first one.
+        self.observers.ready().wait().await;
         let mut failing = false;
         loop {
             let at = self.observers.clock.now();
@@ -223,67 +234,84 @@ impl Inventory {
         }
     }
 
-    /// Lists all instances. What a listing lacks is looked up by its id before it counts as gone.
+    /// Lists all instances.
     async fn list(&self, at: Timestamp) -> Result<Vec<ListedInstance>, ProviderError> {
-        let (mut all, mut listed_unseen) = (Vec::new(), 0);
+        let (mut all, mut unlisted, mut failure) = (Vec::new(), 0, None);
         for provider in self.observers.providers.all() {
-            let answer = timeout(LIMIT, provider.list()).await;
-            let answer = answer
-                .unwrap_or_else(|_| Err(ProviderError::Transient(format!("no answer within {LIMIT:?}"))));
-            let instances = answer.or_else(|error| {
+            // After a failure, the others are still listed, because that may begin or end a doubt.
+            match self.list_one(provider, at).await {
+                Ok((listed, unseen)) => {
+                    all.extend(listed);
+                    unlisted += unseen;
+                }
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        self.observers.metrics.instances_unlisted.set(unlisted);
+        Ok(all)
+    }
+
+    /// Lists the instances of one provider. What the listing lacks is looked up by its id before it counts as gone. Also returns
+    /// how many were found only by their ids.
+    async fn list_one(
+        &self,
+        provider: &Cloud,
+        at: Timestamp,
+    ) -> Result<(Vec<ListedInstance>, i64), ProviderError> {
+        let answer = timeout(LIMIT, provider.list()).await;
+        let answer =
+            answer.unwrap_or_else(|_| Err(ProviderError::Transient(format!("no answer within {LIMIT:?}"))));
+        let instances = match answer {
+            Ok(instances) => instances,
+            Err(error) => {
                 let labels = [provider.name(), "list", error_label(&error)];
                 self.observers.metrics.provider_errors.with_label_values(&labels).inc();
-                match error {
-                    // A person must change something, and no listing before that can be right.
-                    ProviderError::Invalid(why) => {
-                        self.set_doubt(provider.name(), Some(why)).map(|()| Vec::new())
-                    }
-                    other => Err(other),
+                // A person must change something, and no listing before that can be right.
+                if let ProviderError::Invalid(why) = &error {
+                    self.set_doubt(provider, Some(why.clone()))?;
                 }
-            })?;
-            let mut listed: Vec<_> = instances.into_iter().map(listed).collect();
-            let snapshot = self.observers.world.snapshot();
-            let kinds = provider.node_class_kinds();
-            let is_ours = |class: &NodeClassRef| kinds.iter().any(|kind| kind.kind == class.kind);
-            let (absent, known) = absent(&snapshot, is_ours, &listed, at);
-            let mut look_ups = futures::stream::iter(absent.into_iter().map(async |absent| {
-                let found = timeout(LIMIT, provider.get(&absent.provider_id)).await;
-                let late = || Err(ProviderError::Transient(format!("no answer within {LIMIT:?}")));
-                found.unwrap_or_else(|_| late()).map(|found| (absent, found))
-            }))
-            .buffer_unordered(LOOK_UPS);
-            let mut gone = Vec::new();
-            while let Some((absent, found)) = look_ups.try_next().await? {
-                match found {
-                    Some(instance) => {
-                        warn!(
-                            instance = instance.provider_id,
-                            "the cloud has this instance, but its listing by tags lacks it: check its tags"
-                        );
-                        listed_unseen += 1;
-                        let Absent { provider_id, claim_uid, node_class, .. } = absent;
-                        let launched = instance.launched;
-                        listed.push(ListedInstance { provider_id, claim_uid, node_class, launched });
-                    }
-                    None => gone.push(absent),
-                }
+                return Err(error);
             }
-            self.set_doubt(provider.name(), doubt(&gone, known))?;
-            all.extend(listed);
+        };
+        let mut listed: Vec<_> = instances.into_iter().map(listed).collect();
+        let snapshot = self.observers.world.snapshot();
+        let kinds = provider.node_class_kinds();
+        let is_ours = |class: &NodeClassRef| kinds.iter().any(|kind| kind.kind == class.kind);
+        let (absent, known) = absent(&snapshot, is_ours, &listed, at);
+        let mut look_ups = futures::stream::iter(absent.into_iter().map(async |absent| {
+            let found = timeout(LIMIT, provider.get(&absent.provider_id)).await;
+            let late = || Err(ProviderError::Transient(format!("no answer within {LIMIT:?}")));
+            found.unwrap_or_else(|_| late()).map(|found| (absent, found))
+        }))
+        .buffer_unordered(LOOK_UPS);
+        let (mut gone, mut unseen) = (Vec::new(), 0);
+        while let Some((absent, found)) = look_ups.try_next().await? {
+            match found {
+                Some(instance) => {
+                    warn!(
+                        instance = instance.provider_id,
+                        "the cloud has this instance, but its listing by tags lacks it: check its tags"
+                    );
+                    unseen += 1;
+                    let Absent { provider_id, claim_uid, node_class, .. } = absent;
+                    let launched = instance.launched;
+                    listed.push(ListedInstance { provider_id, claim_uid, node_class, launched });
+                }
+                None => gone.push(absent),
+            }
         }
-        self.observers.metrics.instances_unlisted.set(listed_unseen);
-        Ok(all)
+        self.set_doubt(provider, doubt(&gone, known))?;
+        Ok((listed, unseen))
     }
 
     /// Notes whether the listings of a provider can be right.
     ///
     /// Errors: they cannot.
-    fn set_doubt(&self, provider: &'static str, doubt: Option<String>) -> Result<(), ProviderError> {
-        let mut doubts = self.doubts.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = doubts.remove(provider);
-        doubts.extend(doubt.clone().map(|why| (provider, why)));
-        drop(doubts);
-        if before.is_some() != doubt.is_some() {
+    fn set_doubt(&self, provider: &Cloud, doubt: Option<String>) -> Result<(), ProviderError> {
+        if provider.set_doubt(doubt.clone()) {
             // Its node classes stop or start to sell.
             self.observers.world.classes_changed();
         }
@@ -359,26 +387,4 @@ impl Inventory {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn gone(unconfirmed: usize, confirmed: usize) -> Vec<Absent> {
-        let node_class = NodeClassRef { group: "g".into(), kind: "k".into(), name: "n".into() };
-        let of = |is_unconfirmed| Absent {
-            provider_id: "i-1".to_owned(),
-            claim_uid: Uid("u".to_owned()),
-            node_class: node_class.clone(),
-            is_unconfirmed,
-        };
-        (0..unconfirmed).map(|_| of(true)).chain((0..confirmed).map(|_| of(false))).collect()
-    }
-
-    #[test]
-    fn a_listing_without_most_instances_is_doubted_unless_the_cluster_confirms_it() {
-        assert!(doubt(&gone(3, 0), 4).is_some());
-        assert!(doubt(&gone(300, 0), 400).unwrap().contains("300 of 400 instances"));
-        assert_eq!(doubt(&gone(0, 300), 400), None, "their nodes are not ready either");
-        assert_eq!(doubt(&gone(3, 0), 6), None, "half of them may have been terminated by somebody");
-        assert_eq!(doubt(&gone(2, 0), 2), None);
-    }
-}
+mod tests;

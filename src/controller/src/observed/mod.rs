@@ -115,7 +115,6 @@ impl ObserverContext {
             observers: self,
             catalogue_interval: config.catalogue_interval,
             list_interval: config.list_interval,
-            doubts: Arc::default(),
         };
         tasks.spawn("catalogues", inventory.clone().catalogues());
         tasks.spawn("instances", inventory.clone().instances());

@@ -1,7 +1,7 @@
 //! The providers by kind of node class, for reading.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use poolwright_catalog::Catalogue;
 use poolwright_provider_contract::{
@@ -11,59 +11,78 @@ use poolwright_terms::NodeClassRef;
 
 use crate::leader::writer::Permit;
 
-/// One provider, for reading. Calls that change something need a [`Permit`].
+/// One provider, for reading. Calls that change something need a [`Permit`]. Clones share the doubt.
 #[derive(Clone)]
-pub struct Cloud(Arc<dyn CloudProvider>);
+pub struct Cloud {
+    provider: Arc<dyn CloudProvider>,
+    doubt: Arc<Mutex<Option<String>>>,
+}
 
 impl Cloud {
+    fn new(provider: Arc<dyn CloudProvider>) -> Self {
+        Self { provider, doubt: Arc::default() }
+    }
+
+    /// Returns why its listings cannot be right; `None` if they can.
+    pub fn doubt(&self) -> Option<String> {
+        self.doubt.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes why its listings cannot be right. Returns whether a doubt began or ended.
+    pub fn set_doubt(&self, doubt: Option<String>) -> bool {
+        let mut known = self.doubt.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *known, doubt);
+        before.is_some() != known.is_some()
+    }
+
     /// See [`CloudProvider::name`].
     pub fn name(&self) -> &'static str {
-        self.0.name()
+        self.provider.name()
     }
 
     /// See [`CloudProvider::node_class_kinds`].
     pub fn node_class_kinds(&self) -> &[NodeClassKind] {
-        self.0.node_class_kinds()
+        self.provider.node_class_kinds()
     }
 
     /// See [`CloudProvider::catalogue`].
     pub async fn catalogue(&self, class: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {
-        self.0.catalogue(class).await
+        self.provider.catalogue(class).await
     }
 
     /// See [`CloudProvider::list`].
     pub async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
-        self.0.list().await
+        self.provider.list().await
     }
 
     /// See [`CloudProvider::get`].
     pub async fn get(&self, provider_id: &str) -> Result<Option<Instance>, ProviderError> {
-        self.0.get(provider_id).await
+        self.provider.get(provider_id).await
     }
 
     /// See [`CloudProvider::interruptions`].
     pub async fn interruptions(&self) -> Result<Vec<InterruptionMessage>, ProviderError> {
-        self.0.interruptions().await
+        self.provider.interruptions().await
     }
 
     /// See [`CloudProvider::failures`].
     pub fn failures(&self) -> Vec<ProviderError> {
-        self.0.failures()
+        self.provider.failures()
     }
 
     /// See [`CloudProvider::unreadable`].
     pub fn unreadable(&self) -> u64 {
-        self.0.unreadable()
+        self.provider.unreadable()
     }
 
     /// See [`CloudProvider::node_class_status_source`].
     pub fn node_class_status_source(&self) -> Option<&dyn NodeClassStatusSource> {
-        self.0.node_class_status_source()
+        self.provider.node_class_status_source()
     }
 
     /// Returns the whole provider, for one call of the writer.
     pub fn writable<'a>(&'a self, _: &'a Permit) -> &'a dyn CloudProvider {
-        self.0.as_ref()
+        self.provider.as_ref()
     }
 }
 
@@ -79,7 +98,7 @@ pub struct Providers {
 impl Providers {
     /// Creates the map of providers by kind. Returns an error if two of them serve the same kind of node class.
     pub fn new(all: Vec<Arc<dyn CloudProvider>>) -> anyhow::Result<Self> {
-        let all: Vec<Cloud> = all.into_iter().map(Cloud).collect();
+        let all: Vec<Cloud> = all.into_iter().map(Cloud::new).collect();
         let mut by_kind: BTreeMap<&'static str, Cloud> = BTreeMap::new();
         for provider in &all {
             for NodeClassKind { kind, .. } in provider.node_class_kinds() {

@@ -234,6 +234,8 @@ fn open(snapshot: &Snapshot, claim: &Claim) -> String {
 fn ends(now: Timestamp, claim: &Claim) -> String {
     let steps = [ConditionType::Drained, ConditionType::VolumesDetached, ConditionType::InstanceTerminating];
     let open = steps.into_iter().find(|step| claim.since(*step).is_none() && message(claim, *step).is_some());
+    let runs_on = claim.since(ConditionType::InstanceUnlisted).map(|_| ConditionType::InstanceUnlisted);
+    let open = runs_on.or(open);
     let why = open.and_then(|step| message(claim, step)).map_or_else(String::new, |why| format!(": {why}"));
     let since = claim.deleting_since.map_or_else(String::new, |since| format!(" since {}", age(since, now)));
     let deadline = match (claim.deadlines.termination, claim.deleting_since) {

@@ -316,6 +316,18 @@ fn a_claim_says_what_its_next_step_waits_for_and_until_when() {
 }
 
 #[test]
+fn a_claim_says_that_its_instance_runs_on_without_its_tags() {
+    let mut ends = Claim { deleting_since: Some(at(40)), ..registered() };
+    for kind in [ConditionType::Drained, ConditionType::InstanceTerminating, ConditionType::InstanceUnlisted]
+    {
+        ends = true_since(ends, kind, 50);
+        ends.conditions.get_mut(&kind).expect("just set").message = format!("this is {kind}");
+    }
+    let told = told_of(ends, claimed_node());
+    assert_eq!(told, ["It is being deleted since 1m: this is InstanceUnlisted."]);
+}
+
+#[test]
 fn a_node_that_is_not_ready_or_cordoned_is_not_said_to_be_open() {
     let told = |node| told_of(initialized(), node)[0].clone();
     assert!(told(claimed_node()).starts_with("It is open to pods"));

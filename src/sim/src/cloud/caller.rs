@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use axum::http::Method;
 use poolwright_catalog::{Catalogue, RankedOffering};
 use poolwright_provider_contract::{
-    CloudProvider, FailedOffering, Instance, InterruptionMessage, LaunchError, LaunchRequest,
+    CloudProvider, FailedOffering, Instance, InstanceState, InterruptionMessage, LaunchError, LaunchRequest,
     LaunchedInstance, NodeClassKind, ProviderError,
 };
 use poolwright_terms::NodeClassRef;
@@ -178,7 +178,11 @@ impl CloudProvider for CloudOf {
 
     async fn get(&self, provider_id: &str) -> Result<Option<Instance>, ProviderError> {
         let id = provider_id.to_owned();
-        self.call("get", move |cloud| cloud.find(&id)).await
+        let takes_ending_for_gone = self.sabotage == Some(Sabotage::EndsNotAwaited);
+        self.call("get", move |cloud| {
+            cloud.find(&id).filter(|one| !takes_ending_for_gone || one.state == InstanceState::Running)
+        })
+        .await
     }
 
     async fn terminate(&self, key: &str) -> Result<bool, ProviderError> {

@@ -157,10 +157,8 @@ impl AwsProvider {
         let requests: Vec<&LaunchRequest> = launch.left.values().collect();
         let capacity_type = step.offerings[0].offering.capacity_type;
         let token = order::token(&launch.key, number, self.empty_answers(&launch.key, number));
-        let mut tags = context.class.spec.tags.clone();
-        tags.extend(order::shared_tags(self.cluster(), requests[0], capacity_type));
-        tags.extend(self.cluster_tag());
-        tags.extend(order::order_tags(&token, &requests));
+        let of_class = &context.class.spec.tags;
+        let tags = order::tags_of_batch(self.settings(), of_class, &token, &requests, capacity_type);
         Order {
             token,
             capacity_type,

@@ -1,0 +1,191 @@
+//! Tests of listings that may be wrong, with a cloud in memory.
+
+use poolwright_catalog::{OfferingId, RankedOffering, ResourceList, builtin};
+use poolwright_core::{Claim, ClaimName, Interruption};
+use poolwright_provider_contract::memory::{MemoryCloud, MemoryProvider, NODE_CLASS_KIND};
+use poolwright_provider_contract::{CloudProvider, LaunchRequest};
+use poolwright_terms::InterruptionKind;
+use serde_json::json;
+
+use super::*;
+use crate::config::Config;
+use crate::edge::clock::SharedClock;
+use crate::edge::clock::testing::TestClock;
+use crate::edge::events::Events;
+use crate::edge::metrics::Metrics;
+use crate::fake_api::FakeApi;
+use crate::observed::providers::Providers;
+use crate::observed::reader::Reader;
+
+struct Scene {
+    cloud: Arc<MemoryCloud>,
+    inventory: Inventory,
+}
+
+fn class() -> NodeClassRef {
+    NodeClassRef { group: "poolwright.dev".into(), kind: NODE_CLASS_KIND.into(), name: "default".into() }
+}
+
+fn offering() -> OfferingId {
+    builtin().offerings()[0].id.clone()
+}
+
+fn request(name: &str) -> LaunchRequest {
+    let ranked = RankedOffering { offering: offering(), price: None, allocatable: ResourceList::new() };
+    LaunchRequest {
+        key: name.to_owned(),
+        claim: name.to_owned(),
+        node_class: class(),
+        offerings: vec![ranked],
+        together: 0,
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        taints: Vec::new(),
+        batch: None,
+    }
+}
+
+impl Scene {
+    /// Makes a cloud with an instance for each of these claims. Their nodes are ready.
+    async fn with(claims: &[&str]) -> Self {
+        let clock: SharedClock = Arc::new(TestClock::new());
+        let now = clock.clone();
+        let cloud = MemoryCloud::new(Arc::new(builtin()), class(), Arc::new(move || now.now()));
+        let provider: Arc<dyn CloudProvider> = Arc::new(MemoryProvider::new(cloud.clone()));
+        let providers = Providers::new(vec![provider.clone()]).expect("no two for one kind");
+        let metrics = Metrics::new().expect("the metrics of a test");
+        let events = Events::new(clock.clone(), metrics.clone()).0;
+        let reader = Reader::new(FakeApi::default().client());
+        let config = Config::new("me", "poolwright");
+        let observers = ObserverContext::new(&config, reader, providers, events, metrics, clock);
+        let interval = Duration::from_secs(30);
+        let inventory = Inventory { observers, catalogue_interval: interval, list_interval: interval };
+        let scene = Self { cloud, inventory };
+        for name in claims {
+            let instance = provider.launch(&request(name)).await.expect("an instance").instance;
+            scene.claim(name, &instance.provider_id);
+            scene.node(name, true);
+        }
+        scene
+    }
+
+    fn put(&self, claim: Claim) {
+        self.inventory.observers.world.change(|state| state.index.apply_claim(claim));
+    }
+
+    fn claim(&self, name: &str, provider_id: &str) {
+        let offering = poolwright_intake::offering_ref(&offering());
+        let object = json!({
+            "apiVersion": "poolwright.dev/v1alpha1", "kind": "NodeClaim",
+            "metadata": {"name": name, "uid": name, "labels": {"poolwright.dev/nodepool": "gpu"},
+                "creationTimestamp": self.inventory.observers.clock.now()},
+            "spec": {"nodeClassRef": {"group": class().group, "kind": class().kind, "name": class().name},
+                "offerings": [{"instanceType": offering.instance_type, "zone": offering.zone,
+                    "capacityType": offering.capacity_type, "allocatable": {"cpu": "4"}}]},
+            "status": {"providerID": provider_id, "offering": offering, "nodeName": name},
+        });
+        let object = serde_json::from_value(object).expect("a claim");
+        self.put(poolwright_intake::node_claim(&object).expect("a claim"));
+    }
+
+    /// Makes the node of a claim ready or not ready.
+    fn node(&self, name: &str, ready: bool) {
+        let status = if ready { "True" } else { "False" };
+        let object = json!({"metadata": {"name": name, "uid": name},
+            "status": {"conditions": [{"type": "Ready", "status": status}]}});
+        let object = serde_json::from_value(object).expect("a node");
+        let node = poolwright_intake::node(&object).expect("a node");
+        self.inventory.observers.world.change(|state| state.index.apply_node(node));
+    }
+
+    /// Lists long after the launches.
+    async fn list(&self) -> Result<Vec<ListedInstance>, ProviderError> {
+        let later = SignedDuration::from_hours(1);
+        self.inventory.list(self.inventory.observers.clock.now() + later).await
+    }
+
+    fn doubt(&self) -> Option<String> {
+        self.inventory.observers.providers.all()[0].doubt()
+    }
+}
+
+const THREE: [&str; 3] = ["a", "b", "c"];
+
+#[tokio::test]
+async fn an_instance_that_the_listing_lacks_and_the_cloud_finds_by_its_id_is_listed() {
+    let scene = Scene::with(&["a"]).await;
+    scene.cloud.retag("a", "");
+    let listed = scene.list().await.expect("a listing");
+    assert_eq!(listed.iter().map(|one| one.claim_uid.0.as_str()).collect::<Vec<_>>(), ["a"]);
+    assert_eq!(scene.doubt(), None);
+    assert_eq!(scene.inventory.observers.metrics.instances_unlisted.get(), 1);
+}
+
+#[tokio::test]
+async fn a_cloud_that_finds_nothing_is_doubted_while_the_nodes_are_ready_and_sells_nothing() {
+    let scene = Scene::with(&THREE).await;
+    assert_eq!(scene.list().await.expect("a listing").len(), 3);
+    THREE.iter().for_each(|name| scene.cloud.lose(name));
+    let Err(ProviderError::Invalid(why)) = scene.list().await else { panic!("the listing is believed") };
+    assert!(why.contains("3 of 3 instances"), "{why}");
+    assert_eq!(scene.doubt(), Some(why.clone()));
+    assert!(matches!(scene.inventory.catalogue(&class()).await, Ok(Err(told)) if told == why));
+    THREE.iter().for_each(|name| scene.node(name, false));
+    assert_eq!(scene.list().await, Ok(Vec::new()));
+    assert_eq!(scene.doubt(), None, "the cluster confirms it");
+    assert!(matches!(scene.inventory.catalogue(&class()).await, Ok(Ok(_))));
+}
+
+#[tokio::test]
+async fn a_cloud_that_finds_nothing_is_believed_when_no_node_is_ready() {
+    let scene = Scene::with(&THREE).await;
+    THREE.iter().for_each(|name| scene.cloud.lose(name));
+    THREE.iter().for_each(|name| scene.node(name, false));
+    assert_eq!(scene.list().await, Ok(Vec::new()));
+    assert_eq!(scene.doubt(), None);
+}
+
+#[tokio::test]
+async fn a_cloud_that_announced_the_end_of_its_instances_is_believed_at_once() {
+    let scene = Scene::with(&THREE).await;
+    for name in THREE {
+        let ObserverContext { world, clock, .. } = &scene.inventory.observers;
+        let claim = world.claim(&ClaimName(name.to_owned())).expect("the claim");
+        let (kind, message) = (InterruptionKind::Reclaim, String::new());
+        let interruption = Some(Interruption { kind, noticed: clock.now(), deadline: None, message });
+        scene.put(Claim { interruption, ..(*claim).clone() });
+        scene.cloud.lose(name);
+    }
+    assert_eq!(scene.list().await, Ok(Vec::new()));
+    assert_eq!(scene.doubt(), None);
+}
+
+#[tokio::test]
+async fn a_small_cluster_that_loses_all_instances_is_doubted_and_one_that_loses_its_only_one_is_not() {
+    for (claims, is_doubted) in [(&["a", "b"][..], true), (&["a"][..], false)] {
+        let scene = Scene::with(claims).await;
+        claims.iter().for_each(|name| scene.cloud.lose(name));
+        assert_eq!(scene.list().await.is_err(), is_doubted, "{claims:?}");
+        assert_eq!(scene.doubt().is_some(), is_doubted, "{claims:?}");
+    }
+}
+
+fn gone(unconfirmed: usize, confirmed: usize) -> Vec<Absent> {
+    let of = |is_unconfirmed| Absent {
+        provider_id: "i-1".to_owned(),
+        claim_uid: Uid("u".to_owned()),
+        node_class: class(),
+        is_unconfirmed,
+        is_ready: false,
+    };
+    (0..unconfirmed).map(|_| of(true)).chain((0..confirmed).map(|_| of(false))).collect()
+}
+
+#[test]
+fn a_listing_without_most_instances_is_doubted_unless_the_cluster_confirms_it() {
+    assert!(doubt(&gone(3, 0), 4).is_some());
+    assert!(doubt(&gone(300, 0), 400).unwrap().contains("300 of 400 instances"));
+    assert_eq!(doubt(&gone(0, 300), 400), None, "their nodes are not ready either");
+    assert_eq!(doubt(&gone(3, 0), 6), None, "half of them may have been terminated by somebody");
+    assert_eq!(doubt(&gone(2, 0), 2), None, "two that never joined may have failed to start");
+}
