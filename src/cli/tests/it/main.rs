@@ -7,6 +7,7 @@ mod class_provider;
 mod cloudformation;
 mod commands;
 mod csi_drivers;
+mod deployment;
 mod dumps;
 mod explain;
 mod forged;

@@ -111,6 +111,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn every_probe_of_the_documented_deployment_is_served() {
+        let text = include_str!("../../../../deploy/deployment.yaml");
+        let deployment: serde_json::Value = serde_saphyr::from_str(text).unwrap();
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        let unsynced = crate::edge::signal::sender(vec![]).subscribe();
+        let trouble = crate::edge::signal::sender(None).subscribe();
+        let endpoints = Endpoints { metrics: Metrics::new().unwrap(), unsynced, trouble };
+        for (probe, expected) in
+            [("startupProbe", "/healthz"), ("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")]
+        {
+            let get = &container[probe]["httpGet"];
+            assert_eq!(get["path"], expected);
+            assert_eq!(get["port"], container["ports"][0]["name"]);
+            assert_eq!(status(&endpoints, expected).await, StatusCode::OK, "{probe}");
+        }
+    }
+
+    #[tokio::test]
     async fn it_is_not_ready_and_says_why_while_the_api_server_does_not_answer() {
         let (listed, reached) = (crate::edge::signal::sender(vec!["Pod"]), crate::edge::signal::sender(None));
         let (unsynced, trouble) = (listed.subscribe(), reached.subscribe());

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, EvictParams, Preconditions};
+use k8s_openapi::api::policy::v1::Eviction;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
+use kube::api::{DeleteParams, PostParams, Preconditions};
+use kube::core::Status;
 use poolwright_core::{EventType, ObjectKey, Subject, Uid};
 use poolwright_terms::Reason;
 use tracing::{info, warn};
@@ -21,17 +24,16 @@ impl Executor {
     /// Evicts the pod with this UID. A PodDisruptionBudget may refuse.
     pub(super) async fn evict(&self, key: &ObjectKey, uid: &Uid, why: &str) -> Progress {
         let api = self.context.reader.namespaced::<Pod>(&key.namespace);
-        let params = EvictParams {
-            delete_options: Some(DeleteParams { preconditions: Some(this_very(uid)), ..Default::default() }),
-            ..Default::default()
-        };
+        let eviction = eviction(key, uid);
         let reason = self.context.world.why_it_leaves(key);
         let count = |result: &str| self.context.metrics.evictions.with_label_values(&[result, reason]).inc();
         match self
             .context
             .writer
             .write("eviction", WRITE_LIMIT, async |permit| {
-                api.writable(permit).evict(&key.name, &params).await
+                let api = api.writable(permit);
+                api.create_subresource::<_, Status>("eviction", &key.name, &PostParams::default(), &eviction)
+                    .await
             })
             .await
         {
@@ -100,6 +102,19 @@ impl Executor {
 /// or several budgets select the pod, which the API server answers with an error of its own.
 fn is_refusal(code: u16, message: &str) -> bool {
     code == 429 || code == 500 && message.contains("more than one PodDisruptionBudget")
+}
+
+/// Returns the eviction of the pod with this UID. kube's own sends the UID in a field that no API server reads, and a later pod of
+/// the same name would be evicted.
+fn eviction(key: &ObjectKey, uid: &Uid) -> Eviction {
+    let preconditions = meta::Preconditions { uid: Some(uid.0.clone()), resource_version: None };
+    Eviction {
+        metadata: meta::ObjectMeta { name: Some(key.name.clone()), ..Default::default() },
+        delete_options: Some(meta::DeleteOptions {
+            preconditions: Some(preconditions),
+            ..Default::default()
+        }),
+    }
 }
 
 fn this_very(uid: &Uid) -> Preconditions {

@@ -2,6 +2,7 @@
 
 mod doubted;
 mod last_seen;
+mod names;
 mod reserve;
 mod room;
 

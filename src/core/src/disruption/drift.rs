@@ -6,7 +6,7 @@ use poolwright_terms::Taint;
 
 use crate::model::{Claim, Pool, Snapshot};
 use crate::rules;
-use crate::supply::rooms::labels_of_claim;
+use crate::rules::claim_node::labels_of_claim;
 
 /// Describes how a claim differs from its pool; `None` if it does not. The claim's own spec is compared, so manual changes on the
 /// node are not drift.

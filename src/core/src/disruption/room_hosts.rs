@@ -13,7 +13,7 @@ use crate::lifecycle::protection::Facts;
 use crate::model::idle::START;
 use crate::model::plan::Plan;
 use crate::model::{Cause, Claim, Node, Pod, PodKey, PoolName};
-use crate::supply::rooms::lasting_taints;
+use crate::rules::claim_node::lasting_taints;
 
 /// How long to wait for the room of a pod that should have ended.
 const STUCK: SignedDuration = SignedDuration::from_mins(1);

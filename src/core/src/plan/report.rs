@@ -14,9 +14,9 @@ use crate::plan::context::PlanContext;
 use crate::plan::moved;
 use crate::plan::order_replicas::{self, Ordered};
 use crate::plan::prepare::Prepared;
+use crate::rules::claim_node::node_of;
 use crate::rules::{format, gpus};
 use crate::supply::offerings::Supply;
-use crate::supply::rooms::node_of;
 use crate::supply::{interruption_backoff, interruption_risk};
 
 /// Adds reached limits to the findings about pools.

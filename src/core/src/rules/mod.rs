@@ -7,6 +7,7 @@ pub(crate) mod allocatable_tolerance;
 pub(crate) mod anti_affinity;
 pub(crate) mod budget_index;
 pub mod budgets;
+pub(crate) mod claim_node;
 pub(crate) mod colocation;
 pub(crate) mod csi_labels;
 pub(crate) mod discovery;

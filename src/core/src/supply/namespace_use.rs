@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use poolwright_catalog::{RankedOffering, ResourceList, ResourceName, UsdPerHour};
 
 use crate::model::{NamespaceLimit, Pod, PodRole, PoolName, Snapshot};
+use crate::rules::claim_node::node_of;
 use crate::rules::gpus::AdvertisedGpus;
-use crate::supply::rooms::node_of;
 use crate::supply::unclaimed;
 
 /// The whole of a resource, in the unit of weights.

@@ -1,25 +1,20 @@
 //! Rooms: the free capacity of existing nodes, and of claims whose nodes have not joined yet.
 
 use crate::model::plan_cache::{CacheEntry, CachedRoom, CachedRooms, NodeFacts, Origin};
-use poolwright_terms::keys::{
-    CORDON_TAINT, DISRUPTED_TAINT, NODECLAIM_LABEL, NODEPOOL_LABEL, NOT_READY_TAINT, RESERVED_TAINT,
-    UNREACHABLE_TAINT, UNREGISTERED_TAINT,
-};
-use poolwright_terms::labels::HOSTNAME;
-use poolwright_terms::{ConditionType, Taint, TaintEffect, labels};
-use std::collections::{BTreeMap, BTreeSet};
+use poolwright_terms::ConditionType;
+use poolwright_terms::keys::{CORDON_TAINT, DISRUPTED_TAINT, NODECLAIM_LABEL, UNREGISTERED_TAINT};
+use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use poolwright_catalog::{ResourceList, ResourceName};
+use poolwright_catalog::ResourceList;
 
 use crate::demand::volumes::attach::Attachable;
 use crate::model::plan::Target;
 use crate::model::{Claim, ClaimName, Node, OnNode, Snapshot};
-use crate::rules;
+use crate::rules::claim_node::{foreign_cordon, labels_and_taints, lasting_taints, named, node_of};
 use crate::rules::colocation::{Colocation, Present, join};
-use crate::rules::fields::NODE_NAME_FIELD;
 use crate::supply::cached::CacheWalk;
 use crate::supply::daemonsets::DaemonSets;
 use crate::supply::offerings::as_measured;
@@ -227,13 +222,6 @@ fn meet(rooms: &mut Rooms<'_>, numbers: &[(u32, usize)], snapshot: &Snapshot, co
     }
 }
 
-/// Returns the node of a claim, by provider id or else by name.
-pub(crate) fn node_of<'a>(snapshot: &'a Snapshot, claim: &Claim) -> Option<&'a Arc<Node>> {
-    let launched = claim.launched.as_ref();
-    let by_id = launched.and_then(|launched| snapshot.nodes.with_provider_id(&launched.provider_id));
-    by_id.or_else(|| snapshot.nodes.get(claim.node_name.as_ref()?))
-}
-
 fn room<'a>(
     known: &CachedRoom,
     node: Option<&'a str>,
@@ -263,12 +251,12 @@ fn of_claim(
     }
     let promised = claim.current_offering();
     let expected;
-    let (mut node_labels, taints, total) = match node {
+    let total = match node {
         Some(node) if initialized => {
             if !is_open(node) {
                 return None;
             }
-            (node.labels.clone(), lasting_taints(node), &node.allocatable)
+            &node.allocatable
         }
         _ => {
             if node.is_some_and(|node| node.deleting_since.is_some()) {
@@ -276,15 +264,11 @@ fn of_claim(
             }
             let kind = &promised.offering.instance_type;
             expected = as_measured(snapshot, &claim.node_class, &promised.allocatable, kind);
-            let taints = claim.taints.iter().cloned().chain(node.and_then(foreign_cordon)).collect();
-            (labels_of_claim(snapshot, claim, node), taints, &expected)
+            &expected
         }
     };
-    node_labels.entry(NODEPOOL_LABEL.to_owned()).or_insert_with(|| claim.pool.0.clone());
-    // CSI drivers start last, so their labels may still be missing.
-    rules::add_repeated(&mut node_labels);
-    node_labels.extend(node.map(named));
-    let site = NodeFacts { target: Target::Claim(claim.name.clone()), labels: node_labels, taints };
+    let (labels, taints) = labels_and_taints(snapshot, claim, node);
+    let site = NodeFacts { target: Target::Claim(claim.name.clone()), labels, taints };
     let pods = node.and_then(|node| snapshot.pods.on_node(&node.name)).map(AsRef::as_ref);
     let outstanding = if initialized {
         daemons.outstanding(&site.labels, &site.taints, pods)
@@ -292,21 +276,6 @@ fn of_claim(
         daemons.arriving(&site.labels, &site.taints, pods)
     };
     Some(known(site, total, pods, outstanding, daemons))
-}
-
-/// Returns the labels that a claim's node has, or will have.
-pub(crate) fn labels_of_claim(
-    snapshot: &Snapshot,
-    claim: &Claim,
-    node: Option<&Node>,
-) -> BTreeMap<String, String> {
-    let mut labels = offering_labels(snapshot, claim);
-    labels.extend(claim.labels.clone());
-    labels.entry(NODEPOOL_LABEL.to_owned()).or_insert_with(|| claim.pool.0.clone());
-    labels.extend(node.into_iter().flat_map(|node| node.labels.clone()));
-    // Every node has its own host name, even if it is unknown yet. No label value equals this placeholder.
-    labels.entry(HOSTNAME.to_owned()).or_insert_with(|| format!("(claim {})", claim.name));
-    labels
 }
 
 /// Returns whether plans use the room of a node without a claim, for pods that tolerate its taints.
@@ -330,35 +299,11 @@ fn of_foreign(snapshot: &Snapshot, node: &Node, daemons: &DaemonSets<'_>) -> Opt
     Some(known(site, &node.allocatable, pods, outstanding, daemons))
 }
 
-/// Returns the node's name, as a label for `matchFields`.
-fn named(node: &Node) -> (String, String) {
-    (NODE_NAME_FIELD.to_owned(), node.name.clone())
-}
-
 /// Returns whether pods may come to a node, or soon may. A cordon keeps out only the pods that do not tolerate it, unless
 /// Poolwright will terminate the node.
 fn is_open(node: &Node) -> bool {
     let ends = || node.taints.iter().any(|taint| taint.key == DISRUPTED_TAINT);
     node.ready && node.deleting_since.is_none() && (foreign_cordon(node).is_none() || !ends())
-}
-
-/// Returns the taint of a cordon that is not ours. Our own cordon on a new node will be removed soon.
-fn foreign_cordon(node: &Node) -> Option<Taint> {
-    let closed = node.cordoned && !node.cordoned_until_initialized;
-    closed.then(|| Taint {
-        key: CORDON_TAINT.to_owned(),
-        value: String::new(),
-        effect: TaintEffect::NoSchedule,
-    })
-}
-
-/// Returns the node's taints without short-lived ones. The node controller updates not-ready and cordon taints with a delay, so a
-/// node that has just opened still has them. Treating it as closed would buy a second node for its pods. So a cordon counts only as
-/// long as the node's spec has it. Reservation taints are left out too, because planned pods get a toleration.
-pub(crate) fn lasting_taints(node: &Node) -> Vec<Taint> {
-    let passing = [NOT_READY_TAINT, UNREACHABLE_TAINT, CORDON_TAINT, RESERVED_TAINT];
-    let lasting = node.taints.iter().filter(|taint| !passing.contains(&taint.key.as_str())).cloned();
-    lasting.chain(foreign_cordon(node)).collect()
 }
 
 /// Builds the part of a room that is cached: node properties and free capacity.
@@ -380,26 +325,4 @@ fn known(
         left_by: pods.and_then(|pods| pods.left_by),
         outstanding,
     }
-}
-
-/// Returns the labels that the claim's offering gives its node.
-fn offering_labels(snapshot: &Snapshot, claim: &Claim) -> BTreeMap<String, String> {
-    let id = &claim.current_offering().offering;
-    if let Some(Ok(catalogue)) = snapshot.catalogues.get(&claim.node_class)
-        && let Some(offering) = catalogue.offering(id)
-    {
-        return catalogue.node_labels(offering);
-    }
-    // The catalogue no longer lists the offering, so the labels come from the claim's own data.
-    let mut known = BTreeMap::from([
-        (labels::INSTANCE_TYPE.to_owned(), id.instance_type.to_string()),
-        (labels::ZONE.to_owned(), id.zone.to_string()),
-        (labels::CAPACITY_TYPE.to_owned(), id.capacity_type.to_string()),
-        (labels::OS.to_owned(), "linux".to_owned()),
-    ]);
-    let gpus = claim.current_offering().allocatable.get(ResourceName::NVIDIA_GPU);
-    if gpus > 0 {
-        known.insert(labels::GPU_COUNT.to_owned(), gpus.to_string());
-    }
-    known
 }

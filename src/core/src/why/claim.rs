@@ -18,9 +18,10 @@ use crate::model::plan::Plan;
 use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, PodPhase, PodRole, Snapshot, Stage};
 use crate::rules::budget_index::of_pod;
 use crate::rules::budgets::{more_block, never_met_of};
+use crate::rules::claim_node::{lasting_taints, node_of};
 use crate::rules::eviction::Eviction;
 use crate::rules::format::{age, gist, list};
-use crate::supply::rooms::{is_used, lasting_taints, node_of};
+use crate::supply::rooms::is_used;
 use crate::why::{health, retiring};
 
 /// The most pods that are named.

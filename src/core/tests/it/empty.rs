@@ -1,8 +1,10 @@
 //! Tests of empty nodes and scale to zero.
 
+use poolwright_catalog::ResourceList;
 use poolwright_core::lifecycle::Decision;
 use poolwright_core::*;
 use poolwright_terms::keys::DISRUPTED_TAINT;
+use poolwright_terms::labels::{HOSTNAME, INSTANCE_TYPE};
 use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 
 use crate::kit::*;
@@ -136,18 +138,51 @@ fn a_node_that_pods_are_planned_for_is_not_empty() {
     )));
 }
 
+/// Returns a waiting pod whose author copied the toleration of the claim's reservation.
+fn copier(requests: ResourceList) -> Pod {
+    Pod { reserved_for: vec![ClaimName("c".into())], ..pod("tenant", requests) }
+}
+
+/// Returns whether the claim is found to have no work.
+fn is_found_empty(snapshot: &Snapshot) -> bool {
+    decide(snapshot, at(1000)).actions.iter().any(|action| {
+        matches!(action, Action::SetConditions { conditions, .. } if conditions.iter().any(|one| one.kind == ConditionType::Empty))
+    })
+}
+
 #[test]
 fn a_copied_toleration_of_a_reservation_keeps_no_node_where_its_pod_has_no_room() {
-    let copied = |requests| Pod { reserved_for: vec![ClaimName("c".into())], ..pod("tenant", requests) };
-    let is_empty = |requests| {
-        let snapshot = with(with_node(initialized(), claimed_node()), [copied(requests)]);
-        let decision = decide(&snapshot, at(1000));
-        decision.actions.iter().any(|action| {
-            matches!(action, Action::SetConditions { conditions, .. } if conditions.iter().any(|one| one.kind == ConditionType::Empty))
-        })
-    };
+    let is_empty =
+        |requests| is_found_empty(&with(with_node(initialized(), claimed_node()), [copier(requests)]));
     assert!(is_empty(requests(500, 1, 0)));
     assert!(!is_empty(requests(1, 1, 1)), "there it can run");
+}
+
+#[test]
+fn a_copied_toleration_of_a_reservation_keeps_no_node_that_does_not_admit_its_pod() {
+    let selecting = |key: &str, value: &str| {
+        let mut pod = copier(requests(1, 1, 0));
+        pod.spec.node_selector = [(key.to_owned(), value.to_owned())].into();
+        pod
+    };
+    let is_empty = |node: Node, pod: Pod| is_found_empty(&with(with_node(initialized(), node), [pod]));
+    assert!(is_empty(claimed_node(), selecting("team", "nobody")));
+    assert!(!is_empty(claimed_node(), selecting(HOSTNAME, "n")), "there it can run");
+    let tainted = Node { taints: vec![taint("team", "a")], ..claimed_node() };
+    let tolerating = |key: &str| {
+        let mut pod = copier(requests(1, 1, 0));
+        pod.spec.tolerations = vec![tolerate(key)];
+        pod
+    };
+    assert!(is_empty(tainted.clone(), copier(requests(1, 1, 0))));
+    assert!(!is_empty(tainted, tolerating("team")), "there it can run");
+    let mut unmodelled = copier(requests(1, 1, 0));
+    unmodelled.spec.unmodelled = vec![UnmodelledRule { field: "spec.x".into(), rule: "x".into() }];
+    assert!(is_empty(claimed_node(), unmodelled), "no plan has a place for it");
+    // The labels of a node are known before it is launched.
+    let is_forgone = |pod: Pod| is_found_empty(&with(with(cluster(aws(), [pool("gpu")]), [claim()]), [pod]));
+    assert!(is_forgone(selecting(INSTANCE_TYPE, "c7.xlarge")));
+    assert!(!is_forgone(selecting(INSTANCE_TYPE, "g5.xlarge")), "there it will run");
 }
 
 #[test]

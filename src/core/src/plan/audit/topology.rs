@@ -12,13 +12,13 @@ use poolwright_terms::labels::HOSTNAME;
 use crate::model::plan::{PlacedPod, PlannedClaim, Target};
 use crate::model::{Claim, Pod, PodAffinityTerm, PodKey, PodSpec, Snapshot};
 use crate::rules;
+use crate::rules::claim_node::labels_of_claim;
 use crate::rules::identity::Identity;
 use crate::rules::labels::Labels;
 use crate::rules::selector_index::SelectorIndex;
 use crate::rules::spread::audit::{self, Planned};
 use crate::rules::spread::constraint::{CountsAlike, includes};
 use crate::supply::daemonsets::DaemonSets;
-use crate::supply::rooms::labels_of_claim;
 
 /// A violated rule of a planned pod.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -35,6 +35,49 @@ fn an_explicit_budget_bounds_empty_nodes_too() {
 }
 
 #[test]
+fn a_node_whose_claim_is_being_deleted_counts_towards_the_budget() {
+    let is_closed = |deleting_since, by_pool: Vec<DisruptionBudget>, over_all: Vec<DisruptionBudget>| {
+        let (claim, node) = small("leaves");
+        let leaves = (Claim { deleting_since, ..claim }, node);
+        let (claim, node) = small("empty");
+        let empty = (true_since(claim, ConditionType::Empty, 100), node);
+        let disruption = Disruption { budgets: by_pool, ..Disruption::default() };
+        let pool = Pool { disruption, ..pool("gpu") };
+        let mut snapshot = cluster_of(pool, vec![leaves, empty], &[("a", "leaves")]);
+        snapshot.disruption_budgets = over_all.into();
+        let actions = decide(&snapshot, at(NOW)).actions;
+        actions.iter().any(|action| matches!(action, Action::SetTaints { node, .. } if node == "empty"))
+    };
+    let one = || vec![budget(CountOrPercent::Count(1))];
+    assert!(is_closed(None, one(), vec![]) && is_closed(None, vec![], one()));
+    assert!(!is_closed(Some(at(NOW)), one(), vec![]), "one leaves already");
+    assert!(!is_closed(Some(at(NOW)), vec![], one()), "also for a budget over all pools");
+}
+
+#[test]
+fn the_budget_of_a_pool_bounds_its_drifted_nodes_and_none_of_another_pool() {
+    let other = |(claim, node): (Claim, Node)| (Claim { pool: PoolName("other".into()), ..claim }, node);
+    let drifted = |name: &str| Pool {
+        name: PoolName(name.into()),
+        requirements: vec![is_in("node.kubernetes.io/instance-type", &["g6.xlarge"])],
+        disruption: Disruption {
+            budgets: vec![budget(CountOrPercent::Count(1))],
+            ..moving_pool().disruption
+        },
+        ..pool("gpu")
+    };
+    let mut snapshot = cluster_of(
+        drifted("gpu"),
+        vec![small("a"), small("b"), other(small("c")), other(small("d"))],
+        &[("1", "a"), ("2", "b"), ("3", "c"), ("4", "d")],
+    );
+    let second = drifted("other");
+    snapshot.pools.insert(second.name.clone(), second.into());
+    let proposal = proposed(&snapshot).unwrap();
+    assert_eq!(leaving(&proposal).into_iter().map(|(claim, _)| claim).collect::<Vec<_>>(), ["a", "c"]);
+}
+
+#[test]
 fn a_budget_over_all_pools_bounds_what_their_own_allow_together() {
     let other = |(claim, node): (Claim, Node)| (Claim { pool: PoolName("other".into()), ..claim }, node);
     let requirements = vec![is_in("node.kubernetes.io/instance-type", &["g6.xlarge"])];

@@ -31,6 +31,17 @@ fn a_move_is_called_off_when_a_pod_there_becomes_protected() {
 }
 
 #[test]
+fn a_node_that_drains_already_is_not_drained_again() {
+    let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
+    let proposal = proposed(&snapshot).unwrap();
+    let ready = opened(&begun(&snapshot, &proposal), &proposal.plan.claims[0].name);
+    assert_eq!(retires(&followed(&ready).1), ["big"]);
+    let claim = (*ready.claims[&ClaimName("big".into())]).clone();
+    let drains = with(ready, [Claim { deleting_since: Some(at(NOW + 61)), ..claim }]);
+    assert_eq!(followed(&drains).1, []);
+}
+
+#[test]
 fn a_move_waits_for_a_disruption_budget_and_is_called_off_when_that_lasts() {
     let snapshot = cluster_of(moving_pool(), vec![large("big")], &[("a", "big")]);
     let proposal = proposed(&snapshot).unwrap();

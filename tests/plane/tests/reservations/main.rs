@@ -1,5 +1,7 @@
 //! Reservations: on the real scheduler, new nodes take only the pods that they were bought for.
 
+mod policies;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -267,6 +269,8 @@ async fn the_documented_rights_allow_reservations_and_no_other_change_of_a_pod_o
     let plane = Trial::plane_without_controller().await.unwrap();
     let cluster = Cluster::new(plane.client().unwrap());
     let kubeconfig = service_account(&plane, None).await;
+    let deployment = fs::read_to_string(deploy().join("deployment.yaml")).unwrap();
+    policies::a_deployment_and_its_restricted_pods_are_accepted(&cluster.client, &deployment).await;
     let policy = fs::read_to_string(deploy().join("pod-policy.yaml")).unwrap();
     apply(&cluster.client, "", &policy).await.unwrap();
     let namespace = cluster.namespace("policy").await.unwrap();
@@ -306,6 +310,8 @@ async fn the_documented_rights_allow_reservations_and_no_other_change_of_a_pod_o
     }
     let ours = json!({"key": RESERVED, "operator": "Equal", "value": "c", "effect": "NoSchedule"});
     patch(with(ours)).await.unwrap();
+    policies::only_nominations_change_a_status(&pods).await;
+    policies::only_named_pods_are_ended(&pods).await;
 
     let policy = fs::read_to_string(deploy().join("node-policy.yaml")).unwrap();
     apply(&cluster.client, "", &policy).await.unwrap();
@@ -324,7 +330,7 @@ async fn the_documented_rights_allow_reservations_and_no_other_change_of_a_pod_o
     let said =
         nodes.delete("foreign", &DeleteParams::default()).await.expect_err("it is not ours").to_string();
     assert!(said.contains("nodes of its own pools alone"), "{said}");
-    Api::<Node>::all(cluster.client.clone()).delete("foreign", &DeleteParams::default()).await.unwrap();
+    policies::only_new_nodes_get_a_pool(&cluster.client, &nodes).await;
 
     // The whole product works with these rights and these policies.
     let class = node_class("gpu", json!({}));
