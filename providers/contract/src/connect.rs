@@ -28,7 +28,8 @@ pub struct Site {
 pub struct Connected {
     /// The provider.
     pub provider: Arc<dyn CloudProvider>,
-    /// A background task that the controller runs while it uses the provider. You may drop it at any point without losing state.
+    /// A background task that the controller runs while it uses the provider. It never ends by itself: a controller whose task ends or
+    /// panics ends too. You may drop it at any point without losing state.
     pub background: Option<BoxFuture<'static, ()>>,
 }
 

@@ -27,6 +27,8 @@ pub enum InjectedFailure {
     Fails(ProviderError),
     /// The call takes effect, but the caller gets a transient error.
     AnswerLost,
+    /// The provider's code panics, and the call has no effect.
+    Panics,
 }
 
 /// The cloud. It keeps its state across restarts of its clients.
@@ -272,6 +274,10 @@ impl CloudProvider for MemoryProvider {
             Some(InjectedFailure::AnswerLost) => {
                 let _lost = self.launch_now(&mut state, request);
                 Err(ProviderError::Transient("the connection was reset; try again".to_owned()).into())
+            }
+            Some(InjectedFailure::Panics) => {
+                drop(state);
+                panic!("a fault of the provider's code")
             }
             None => self.launch_now(&mut state, request),
         }

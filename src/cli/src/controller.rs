@@ -10,8 +10,7 @@ use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_controller::{CommittedFile, Config, run as run_controller};
 use poolwright_core::plan::SpotRisk;
 use poolwright_intake::SchedulerConfig;
-use poolwright_provider_contract::{CloudProvider, ConnectError, Site};
-use tokio::task::JoinSet;
+use poolwright_provider_contract::{ConnectError, Site};
 use tracing::warn;
 use tracing_subscriber::EnvFilter;
 
@@ -68,8 +67,7 @@ pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
             catalogue,
             clock: Arc::new(move || clock.now()),
         };
-        let mut providers: Vec<Arc<dyn CloudProvider>> = Vec::new();
-        let mut background = JoinSet::new();
+        let mut providers = Vec::new();
         for cloud in clouds() {
             let connected = cloud.connect.connect(&site).await.map_err(|error| match error {
                 ConnectError::BadFlag(why) => Failure::bad_input(why),
@@ -80,24 +78,10 @@ pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
                 config.disabled_kinds.extend(remedy.map(|remedy| (cloud.node_class.kind.kind, remedy)));
                 continue;
             };
-            providers.push(connected.provider);
-            if let Some(work) = connected.background {
-                background.spawn(work);
-            }
+            providers.push(connected);
         }
         config.disabled_kinds.extend(clouds::not_built_kinds());
-        let result = run_controller(config, client, providers, told_to_stop()).await;
-        // The background tasks of providers run until the controller has finished its calls to them.
-        background.abort_all();
-        while let Some(ended) = background.join_next().await {
-            if ended.is_err_and(|error| error.is_panic()) {
-                return Err(anyhow!(
-                    "the background task of a provider panicked; this is a bug, please report it"
-                )
-                .into());
-            }
-        }
-        result.map_err(Failure::from)
+        run_controller(config, client, providers, told_to_stop()).await.map_err(Failure::from)
     })?;
     Ok(ExitStatus::Done)
 }
@@ -125,6 +109,7 @@ fn config(flags: &ControllerFlags, namespace: String, scheduler: SchedulerConfig
         setback_first: flags.stock_out_backoff.unsigned_abs(),
         list_interval: flags.list_interval.unsigned_abs(),
         disruption_budgets: flags.disruption_budget.clone(),
+        save_failures: flags.save_failures.clone(),
         ..defaults
     }
 }

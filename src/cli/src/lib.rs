@@ -32,6 +32,7 @@ mod price_age;
 pub mod print;
 pub mod problems;
 mod reach;
+mod replan;
 mod replay;
 mod scheduler;
 mod schema;
@@ -112,6 +113,7 @@ fn run(cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Man(flags) => man::run(&flags, &mut out),
         Command::Debug(flags) => match flags.command {
             DebugCommand::Solve(flags) => solve::run(&flags, &mut out),
+            DebugCommand::Replan(flags) => replan::run(&flags, &mut out),
             DebugCommand::Fuzz(flags) => simulate::fuzz(&flags, &mut out),
         },
         Command::Solve(flags) => solve::run(&flags, &mut out),

@@ -87,6 +87,8 @@ pub struct Config {
     pub list_interval: Duration,
     /// How often to read the providers' catalogues.
     pub catalogue_interval: Duration,
+    /// The directory for inputs of plans that fail; `None` to save none.
+    pub save_failures: Option<PathBuf>,
     /// How long to wait for pending calls at shutdown.
     pub drain: Duration,
 }
@@ -119,6 +121,7 @@ impl Config {
             act_concurrency: 32,
             list_interval: Duration::from_secs(30),
             catalogue_interval: Duration::from_mins(5),
+            save_failures: None,
             drain: Duration::from_secs(20),
         }
     }

@@ -37,10 +37,10 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use kube::Client;
 use poolwright_core::lifecycle::open_all;
-use poolwright_provider_contract::CloudProvider;
+use poolwright_provider_contract::Connected;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use tracing::info;
+use tracing::{error, info};
 
 pub use config::{CommittedFile, Config, unfit};
 pub use edge::causes::causes;
@@ -53,6 +53,7 @@ pub use leader::LeaseSettings;
 pub use leader::writer::Permit;
 pub use loops::compute::{PlanFunction, Spawner, blocking_threads};
 pub use loops::lives::{Learned, NAME as LIVES, stored as stored_lives};
+pub use loops::planner::PlanFailure;
 #[doc(hidden)]
 pub use observed::reader::Objects;
 pub use poolwright_core::lifecycle::PlacementMode;
@@ -60,7 +61,8 @@ pub use poolwright_core::lifecycle::PlacementMode;
 use edge::events::Events;
 use edge::http::{self, Endpoints};
 use edge::metrics::Metrics;
-use edge::stoppable::{Panicked, Tasks};
+use edge::signal;
+use edge::stoppable::{Ended, Tasks};
 use executor::Executor;
 use executor::context::Context;
 use executor::event_writer::write_events;
@@ -76,12 +78,12 @@ use observed::reader::Reader;
 
 /// Runs the controller until `shutdown` completes, then waits for pending calls and releases the Lease.
 ///
-/// Errors: invalid settings, two providers for one kind of node class, a port that cannot be bound. Later failures are logged,
-/// counted and retried.
+/// Errors: invalid settings, two providers for one kind of node class, a port that cannot be bound, the end of a task that never ends
+/// by itself, such as a panic. Other failures are logged, counted and retried.
 pub async fn run(
     config: Config,
     client: Client,
-    providers: Vec<Arc<dyn CloudProvider>>,
+    providers: Vec<Connected>,
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     run_in(Environment::default(), config, client, providers, shutdown).await
@@ -92,13 +94,22 @@ pub async fn run_in(
     environment: Environment,
     config: Config,
     client: Client,
-    providers: Vec<Arc<dyn CloudProvider>>,
+    providers: Vec<Connected>,
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     config.check()?;
     let Environment { clock, spawner, plan, stoppable } = environment;
     let (config, metrics) = (Arc::new(config), Metrics::new()?.with_process()?);
-    let providers = Providers::new(providers)?.without(config.disabled_kinds.clone());
+    // The background tasks of providers run until the controller has finished its calls to them.
+    let mut background = Tasks::new(stoppable.clone());
+    let mut clouds = Vec::new();
+    for Connected { provider, background: work } in providers {
+        if let Some(work) = work {
+            background.spawn(provider.name(), work);
+        }
+        clouds.push(provider);
+    }
+    let providers = Providers::new(clouds)?.without(config.disabled_kinds.clone());
     let (elector, terms) =
         Elector::new(client.clone(), config.lease.clone(), clock.clone(), metrics.clone())?;
     let (events, queue) = Events::new(clock.clone(), metrics.clone());
@@ -113,10 +124,12 @@ pub async fn run_in(
 
     // Shutdown has two steps: first no new work; then, when pending calls have ended, leadership and the rest.
     let (stop, release) = (CancellationToken::new(), CancellationToken::new());
-    let mut background = Tasks::new(stoppable.clone());
+    let stopping = signal::sender(None);
     if let Some(listener) = listener {
         let (unsynced, trouble) = (observers.unsynced.subscribe(), elector.trouble());
-        background.spawn("http", Endpoints { metrics, unsynced, trouble }.serve(listener, release.clone()));
+        let endpoints =
+            Endpoints { metrics: metrics.clone(), unsynced, trouble, stopping: stopping.subscribe() };
+        background.spawn("http", endpoints.serve(listener, release.clone()));
     }
     background.spawn("events", write_events(queue, context.clone(), config.lease.identity.clone()));
     let leading = Leading { terms, ready: observers.ready(), shutdown: stop.clone() };
@@ -133,14 +146,18 @@ pub async fn run_in(
     let failure = tokio::select! {
         biased;
         () = shutdown => None,
-        // None of these loops ends by itself.
-        ended = loops.join_next() => ended.and_then(Result::err),
-        panicked = background.panicked() => Some(panicked),
+        ended = loops.ended() => Some(ended),
+        ended = background.ended() => Some(ended),
         ended = &mut election => {
             elects = false;
-            ended.err().map(|panic| Panicked { name: "election", panic })
+            Some(Ended { name: "election", panic: ended.err() })
         }
     };
+    stopping.replace(Some(failure.as_ref().map_or_else(|| "it was told to".to_owned(), ToString::to_string)));
+    if let Some(ended) = &failure {
+        metrics.task_failures.with_label_values(&[ended.name]).inc();
+        error!(why = causes(ended), "a task that never ends by itself ended, so the process ends");
+    }
     info!("stopping: taking no new work, finishing running calls");
     stop.cancel();
     // Only the leader lets pods into retiring nodes. The next one closes them again.
@@ -152,5 +169,36 @@ pub async fn run_in(
         election.await.context("the election ended in a panic")?;
     }
     background.abort_all();
-    failure.map_or(Ok(()), |panicked| Err(panicked.into()))
+    failure.map_or(Ok(()), |ended| Err(ended.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use futures::future::BoxFuture;
+    use poolwright_catalog::builtin;
+    use poolwright_provider_contract::memory::{MemoryCloud, MemoryProvider, NODE_CLASS_KIND};
+    use poolwright_terms::NodeClassRef;
+
+    use super::*;
+    use crate::fake_api::FakeApi;
+
+    /// Runs a controller whose only cloud has this background task, until it ends.
+    async fn end_with(work: BoxFuture<'static, ()>) -> String {
+        let class =
+            NodeClassRef { group: "poolwright.dev".into(), kind: NODE_CLASS_KIND.into(), name: "a".into() };
+        let cloud = MemoryCloud::new(Arc::new(builtin()), class, Arc::new(|| jiff::Timestamp::UNIX_EPOCH));
+        let cloud = Connected { provider: Arc::new(MemoryProvider::new(cloud)), background: Some(work) };
+        let config = Config { http: None, ..Config::new("a", "poolwright") };
+        let ended = run(config, FakeApi::default().client(), vec![cloud], pending()).await;
+        ended.expect_err("one of its tasks ended").to_string()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_controller_ends_with_the_background_task_of_a_cloud() {
+        assert_eq!(end_with(Box::pin(ready(()))).await, "the task `memory` ended; this is a bug");
+        let panics = Box::pin(async { panic!("a bug") });
+        assert_eq!(end_with(panics).await, "the task `memory` panicked; this is a bug");
+    }
 }

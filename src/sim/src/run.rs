@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use poolwright_controller::{Config, Environment, Stoppable};
-use poolwright_provider_contract::crds;
+use poolwright_provider_contract::{Connected, crds};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -391,7 +391,7 @@ impl World {
             environment,
             config,
             client,
-            vec![provider],
+            vec![Connected { provider, background: None }],
             std::future::pending(),
         );
         self.replicas[replica] = Some(Replica { process, clock, task: tokio::spawn(stoppable.run(run)) });

@@ -7,7 +7,7 @@ use kube::Client;
 use poolwright_catalog::Catalogue;
 use poolwright_controller::{Config, Environment, Stoppable};
 use poolwright_core::plan::plan;
-use poolwright_provider_contract::{NodeClass, crds};
+use poolwright_provider_contract::{Connected, NodeClass, crds};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -80,7 +80,8 @@ impl Sandbox {
             stoppable: Stoppable::default(),
         };
         let shutdown = std::future::pending();
-        let run = poolwright_controller::run_in(environment, config, wire.client(), vec![provider], shutdown);
+        let clouds = vec![Connected { provider, background: None }];
+        let run = poolwright_controller::run_in(environment, config, wire.client(), clouds, shutdown);
         Self { server, cloud, time, cluster, controller: tokio::spawn(run) }
     }
 

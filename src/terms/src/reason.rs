@@ -119,7 +119,7 @@ reasons! {
     NotYetTried: "The scheduler has not tried the pod yet.", "Nothing.";
     OfferingsHeldBack: "The pod fits some offerings, but all of them failed recently.", "Wait, or allow more types, zones or capacity types in a pool.";
     OtherScheduler: "Another scheduler places the pod.", "Nothing.";
-    PlanFailed: "A plan with the pod fails. That is a bug of Poolwright, which plans without the pod for an hour.", "Report it with the log of the controller, which shows the pod as Poolwright sees it.";
+    PlanFailed: "A plan with the pod fails. That is a bug of Poolwright, which plans without the pod for an hour.", "Report it with the log of the controller, and with the input of the plan, which --save-failures saves.";
     PodGroupMissing: "The PodGroup of the pod does not exist.", "Create the PodGroup.";
     PodGroupPending: "The gang of the pod waits for more pods.", "Nothing. If it takes long, check the controller that creates the other pods.";
     PodsExpected: "The node is kept for pods that are planned for it.", "Nothing.";

@@ -17,7 +17,7 @@ use poolwright_controller::Config;
 use poolwright_plane::{
     CONTROLLER_BINDINGS, ControlPlane, Options, apply, create_namespace, install_crds, wait_for,
 };
-use poolwright_provider_contract::CloudProvider;
+use poolwright_provider_contract::Connected;
 use poolwright_provider_kwok::{KwokProvider, Settings};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -76,7 +76,7 @@ fn start(client: &Client, limited: &Client) -> Running {
     let mut config = Config::new("controller-basic", "poolwright");
     config.http = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
     let (stop, stopped) = oneshot::channel::<()>();
-    let providers: Vec<Arc<dyn CloudProvider>> = vec![provider];
+    let providers = vec![Connected { provider, background: None }];
     let client = limited.clone();
     let controller = tokio::spawn(async move {
         poolwright_controller::run(config, client, providers, async {

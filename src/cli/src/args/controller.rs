@@ -142,6 +142,14 @@ pub struct ControllerFlags {
     #[arg(long, value_name = "DURATION", default_value = "30s", env = "POOLWRIGHT_LIST_INTERVAL", value_parser = list_interval)]
     pub list_interval: SignedDuration,
 
+    /// Save the input of a plan that fails by a bug into this directory, for a report [default: not saved]
+    ///
+    /// At most 20 files of 32 MiB. They have the pods without which plans succeed, and what a plan for them needs: pools, prices,
+    /// and the nodes if the bug needs them. They have no environment, command line, annotation or Secret. `debug replan` reads
+    /// them.
+    #[arg(long, value_name = "DIRECTORY", env = "POOLWRIGHT_SAVE_FAILURES")]
+    pub save_failures: Option<PathBuf>,
+
     /// Flags of the clouds.
     #[command(flatten)]
     pub clouds: CloudFlags<Nodes>,

@@ -29,7 +29,7 @@ pub use check::{CheckFlags, ServiceAccount};
 pub use clouds::{CloudFlags, Market, Nodes};
 pub use controller::{ControllerFlags, LogFormat, PlacementMode};
 pub use convert::ConvertFlags;
-pub use debug::{DebugCommand, DebugFlags};
+pub use debug::{DebugCommand, DebugFlags, ReplanFlags};
 pub use explain::{ExplainFlags, Explainable};
 pub use market::{GpusFlags, ListFormat, MarketFlags, MarketFormat, PricesFlags};
 pub use min_values::MinValuesMode;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as k8s;
 use kube::api::ListParams;
 use kube::{Api, Client};
@@ -13,12 +13,11 @@ use poolwright_api as api;
 use poolwright_catalog::UsdPerHour;
 use poolwright_controller::causes;
 use poolwright_controller::clock::{Clock, SystemClock};
-use poolwright_core::lifecycle::lacks;
-use poolwright_core::{Claim, Node, Pool};
+use poolwright_core::plan::PlanOptions;
+use poolwright_core::why::{Broken, Exceeded, broken, closing_taint};
+use poolwright_core::{Claim, Instances, ListedInstance, Node, Pool, Snapshot, Uid};
 use poolwright_provider_contract::preflight::{CheckResult, Verdict};
 use poolwright_provider_contract::{ConnectError, Instance, Site};
-use poolwright_terms::ConditionType;
-use poolwright_terms::keys::{DISRUPTED_TAINT, RESERVED_TAINT, UNREGISTERED_TAINT};
 
 use crate::args::CheckFlags;
 use crate::clouds::clouds;
@@ -27,14 +26,14 @@ use crate::node_classes::NodeClasses;
 
 /// The group of the checks.
 const AUDIT: &str = "Audit";
-/// How long the controller and the clouds may take to agree.
-const SETTLED: SignedDuration = SignedDuration::from_mins(10);
+
+/// The selector of unfinished pods. Only they use nodes.
+const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
 /// What is compared.
 struct Seen {
-    claims: Vec<Claim>,
-    nodes: Vec<Node>,
-    pools: Vec<Pool>,
+    /// Claims, nodes and pools, and the pods if a namespace has a limit.
+    snapshot: Snapshot,
     /// The money limit of pools that state none.
     default_usd_per_hour: Option<UsdPerHour>,
     /// The instances of the clouds that the flags enable, and the kinds of their node classes.
@@ -58,9 +57,26 @@ async fn read(flags: &CheckFlags, classes: &NodeClasses) -> Result<Seen> {
         connect::configured(flags.kubeconfig.as_deref(), flags.context.as_deref(), Patience::Retries).await?;
     let clock = SystemClock::new();
     let now = clock.now();
-    let claims = list::<api::NodeClaim>(&client).await.context("cannot list nodeclaims")?;
-    let nodes = list::<k8s::Node>(&client).await.context("cannot list nodes")?;
-    let pools = list::<api::NodePool>(&client).await.context("cannot list nodepools")?;
+    let all = ListParams::default();
+    let claims = list::<api::NodeClaim>(&client, &all).await.context("cannot list nodeclaims")?;
+    let nodes = list::<k8s::Node>(&client, &all).await.context("cannot list nodes")?;
+    let pools = list::<api::NodePool>(&client, &all).await.context("cannot list nodepools")?;
+    let namespaces = list::<k8s::Namespace>(&client, &all).await.context("cannot list namespaces")?;
+    let mut snapshot = snapshot(
+        claims.iter().filter_map(|claim| poolwright_intake::node_claim(claim).ok()),
+        nodes.iter().filter_map(|node| poolwright_intake::node(node).ok()),
+        pools.iter().map(poolwright_intake::node_pool),
+    );
+    for namespace in &namespaces {
+        snapshot.put_namespace(poolwright_intake::namespace(namespace));
+    }
+    // Large clusters have many pods, and nothing else needs them.
+    if !snapshot.namespace_limits.is_empty() {
+        let running = ListParams::default().fields(UNFINISHED);
+        let pods = list::<k8s::Pod>(&client, &running).await.context("cannot list pods")?;
+        let pods = pods.iter().filter_map(|pod| poolwright_intake::pod(pod).ok());
+        snapshot.pods.extend(pods.map(|pod| (pod.key.clone(), Arc::new(pod))));
+    }
     let site = Site {
         flags: flags.clouds.values.clone(),
         client,
@@ -69,20 +85,32 @@ async fn read(flags: &CheckFlags, classes: &NodeClasses) -> Result<Seen> {
         clock: Arc::new(move || clock.now()),
     };
     Ok(Seen {
-        claims: claims.iter().filter_map(|claim| poolwright_intake::node_claim(claim).ok()).collect(),
-        nodes: nodes.iter().filter_map(|node| poolwright_intake::node(node).ok()).collect(),
-        pools: pools.iter().map(poolwright_intake::node_pool).collect(),
+        snapshot,
         default_usd_per_hour: flags.default_limit.usd_per_hour(),
         instances: instances(&site, classes).await,
         now,
     })
 }
 
-async fn list<K>(client: &Client) -> kube::Result<Vec<K>>
+/// Returns a snapshot of these objects.
+fn snapshot(
+    claims: impl IntoIterator<Item = Claim>,
+    nodes: impl IntoIterator<Item = Node>,
+    pools: impl IntoIterator<Item = Pool>,
+) -> Snapshot {
+    Snapshot {
+        claims: claims.into_iter().map(|claim| (claim.name.clone(), Arc::new(claim))).collect(),
+        nodes: nodes.into_iter().map(|node| (node.name.clone(), Arc::new(node))).collect(),
+        pools: pools.into_iter().map(|pool| (pool.name.clone(), Arc::new(pool))).collect(),
+        ..Snapshot::default()
+    }
+}
+
+async fn list<K>(client: &Client, which: &ListParams) -> kube::Result<Vec<K>>
 where
     K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
-    Ok(Api::<K>::all(client.clone()).list(&ListParams::default()).await?.items)
+    Ok(Api::<K>::all(client.clone()).list(which).await?.items)
 }
 
 /// Lists the instances of the clouds that node classes use and the flags enable.
@@ -108,10 +136,12 @@ async fn instances(
 
 fn verdicts(seen: &Seen) -> Vec<(String, Verdict)> {
     let mut all = Vec::new();
+    let mut snapshot = seen.snapshot.clone();
+    let none = (Vec::new(), BTreeSet::new());
+    let (instances, kinds) = seen.instances.as_ref().unwrap_or(&none);
     match &seen.instances {
-        Ok((instances, kinds)) if !kinds.is_empty() => {
-            all.extend(of_claims(seen, instances, kinds));
-            all.extend(of_instances(seen, instances));
+        Ok(_) if !kinds.is_empty() => {
+            snapshot.instances = Some(Instances::new(seen.now, instances.iter().map(listed)));
         }
         Ok(_) => all.push((
             "instances".to_owned(),
@@ -119,200 +149,118 @@ fn verdicts(seen: &Seen) -> Vec<(String, Verdict)> {
         )),
         Err(why) => all.push(("instances".to_owned(), Verdict::undetermined(why.clone()))),
     }
-    all.extend(of_nodes(seen));
-    all.extend(of_promises(seen));
-    all.extend(of_limits(seen));
+    let options = PlanOptions { default_usd_per_hour: seen.default_usd_per_hour, ..PlanOptions::default() };
+    let found = broken(&snapshot, &options, kinds, seen.now);
+    let holds = |names: &[&str]| !found.iter().any(|one| names.contains(&one.name()));
+    let mut fine = |what: &str, told: String| all.push((what.to_owned(), Verdict::fine(told)));
+    if snapshot.instances.is_some() {
+        let launched =
+            |claim: &Claim| claim.launched.is_some() && kinds.contains(claim.node_class.kind.as_str());
+        if holds(&["claim-without-instance"]) {
+            let count = snapshot.claims.values().filter(|claim| launched(claim)).count();
+            fine("claims", format!("the instances of {count} NodeClaims are listed"));
+        }
+        if holds(&["instance-without-claim"]) {
+            fine("instances", format!("each of {} has a NodeClaim", instances.len()));
+        }
+    }
+    if holds(&["closed-node"]) {
+        let told = match snapshot.nodes.values().filter(|node| closing_taint(node).is_some()).count() {
+            0 => "none is closed".to_owned(),
+            count => format!("{count} are closed, each for a reason"),
+        };
+        fine("closed nodes", told);
+    }
+    if holds(&["namespace-limit", "pool-limit"]) {
+        fine("limits", format!("{} NodePools are within their limits", snapshot.pools.len()));
+    }
+    all.extend(found.iter().map(|one| wrong(one, instances)));
     all
 }
 
-/// Finds claims whose instance no cloud lists.
-fn of_claims(seen: &Seen, instances: &[Instance], kinds: &BTreeSet<&str>) -> Vec<(String, Verdict)> {
-    let is_there =
-        |claim: &Claim, id: &str| instances.iter().any(|one| one.provider_id == id || one.key == claim.uid.0);
-    let launched = seen.claims.iter().filter(|claim| kinds.contains(claim.node_class.kind.as_str()));
-    let launched = launched.filter_map(|claim| Some((claim, claim.launched.as_ref()?)));
-    let mut count = 0;
-    let mut all: Vec<_> = launched
-        .inspect(|_| count += 1)
-        .filter(|(claim, launched)| {
-            let since = claim.since(ConditionType::Launched).unwrap_or(claim.created);
-            let is_old = seen.now.duration_since(since) > SETTLED;
-            is_old
-                && claim.since(ConditionType::InstanceTerminating).is_none()
-                && !is_there(claim, &launched.provider_id)
-        })
-        .map(|(claim, launched)| {
-            let why = format!("the cloud does not list its instance {}", launched.provider_id);
+fn listed(instance: &Instance) -> ListedInstance {
+    ListedInstance {
+        provider_id: instance.provider_id.clone(),
+        claim_uid: Uid(instance.key.clone()),
+        node_class: instance.node_class.clone(),
+        launched: instance.launched,
+    }
+}
+
+/// Names the object of a broken invariant, and says what is wrong and what to do.
+fn wrong(broken: &Broken<'_>, instances: &[Instance]) -> (String, Verdict) {
+    match broken {
+        Broken::ClaimWithoutInstance { claim, provider_id } => {
+            let why = format!("the cloud does not list its instance {provider_id}");
             let fix = format!(
                 "kubectl describe nodeclaim {}; compare the tags of the instance, and the account and region",
                 claim.name
             );
             (format!("NodeClaim {}", claim.name), Verdict::wrong(why, fix))
-        })
-        .collect();
-    if all.is_empty() {
-        all.push((
-            "claims".to_owned(),
-            Verdict::fine(format!("the instances of {count} NodeClaims are listed")),
-        ));
-    }
-    all
-}
-
-/// Finds instances without a claim.
-fn of_instances(seen: &Seen, instances: &[Instance]) -> Vec<(String, Verdict)> {
-    let uids: BTreeSet<&str> = seen.claims.iter().map(|claim| claim.uid.0.as_str()).collect();
-    let is_lost =
-        |one: &&Instance| !uids.contains(one.key.as_str()) && seen.now.duration_since(one.launched) > SETTLED;
-    let mut all: Vec<_> = instances
-        .iter()
-        .filter(is_lost)
-        .map(|one| {
-            let why = format!("you pay for this {}, and no NodeClaim has it", one.offering);
+        }
+        Broken::InstanceWithoutClaim(one) => {
+            let instance = instances.iter().find(|instance| instance.provider_id == one.provider_id);
+            let what =
+                instance.map_or_else(|| "instance".to_owned(), |instance| instance.offering.to_string());
+            let why = format!("you pay for this {what}, and no NodeClaim has it");
             let fix =
                 "a controller that leads terminates it within minutes; if none does, terminate it yourself";
             (format!("instance {}", one.provider_id), Verdict::wrong(why, fix))
-        })
-        .collect();
-    if all.is_empty() {
-        all.push((
-            "instances".to_owned(),
-            Verdict::fine(format!("each of {} has a NodeClaim", instances.len())),
-        ));
-    }
-    all
-}
-
-/// Finds nodes that Poolwright keeps closed without a reason.
-fn of_nodes(seen: &Seen) -> Vec<(String, Verdict)> {
-    let mut all = Vec::new();
-    let mut count = 0;
-    for node in &seen.nodes {
-        let ours = [RESERVED_TAINT, DISRUPTED_TAINT, UNREGISTERED_TAINT];
-        let Some(taint) = node.taints.iter().find(|taint| ours.contains(&taint.key.as_str())) else {
-            continue;
-        };
-        count += 1;
-        let why = match claim_of(seen, node) {
-            None => Some(format!("it has the taint {}, and no NodeClaim has the node", taint.key)),
-            Some(claim) => no_reason(claim, &taint.key, seen.now),
-        };
-        if let Some(why) = why {
-            let fix = format!("poolwright open {}", node.name);
-            all.push((format!("Node {}", node.name), Verdict::wrong(why, fix)));
         }
-    }
-    if all.is_empty() {
-        let closed = if count == 0 {
-            "none is closed".to_owned()
-        } else {
-            format!("{count} are closed, each for a reason")
-        };
-        all.push(("closed nodes".to_owned(), Verdict::fine(closed)));
-    }
-    all
-}
-
-/// Returns the claim of a node.
-fn claim_of<'a>(seen: &'a Seen, node: &Node) -> Option<&'a Claim> {
-    seen.claims.iter().find(|claim| {
-        claim.node_name.as_ref() == Some(&node.name)
-            || claim
-                .launched
-                .as_ref()
-                .is_some_and(|launched| node.provider_id.as_ref() == Some(&launched.provider_id))
-    })
-}
-
-/// Finds open nodes that lack resources which their claims promise, such as a GPU.
-fn of_promises(seen: &Seen) -> Vec<(String, Verdict)> {
-    let mut all = Vec::new();
-    for node in &seen.nodes {
-        let is_open = |claim: &&Claim| {
-            claim.since(ConditionType::Initialized).is_some() && claim.deleting_since.is_none()
-        };
-        let Some(claim) = claim_of(seen, node).filter(is_open) else { continue };
-        let lacking = lacks(claim, node);
-        if !lacking.is_empty() {
-            let why = format!("it lacks what its NodeClaim promises: {}", lacking.join("; "));
+        Broken::ClosedNode { node, why } => {
+            let fix = format!("poolwright open {}", node.name);
+            (format!("Node {}", node.name), Verdict::wrong(why.clone(), fix))
+        }
+        Broken::LackingNode { node, claim, lacks } => {
+            let why = format!("it lacks what its NodeClaim promises: {}", lacks.join("; "));
             let fix = format!(
                 "look at its kubelet and its device plugin, or let it go: kubectl delete nodeclaim {}",
                 claim.name
             );
-            all.push((format!("Node {}", node.name), Verdict::wrong(why, fix)));
+            (format!("Node {}", node.name), Verdict::wrong(why, fix))
         }
-    }
-    all
-}
-
-/// Returns why the claim gives its node no reason for a taint.
-fn no_reason(claim: &Claim, taint: &str, now: Timestamp) -> Option<String> {
-    let leaves = claim.deleting_since.is_some() || claim.since(ConditionType::Disrupting).is_some();
-    let opened = claim.since(ConditionType::Initialized)?;
-    let is_late = now.duration_since(opened) > SETTLED;
-    let retires = claim.since(ConditionType::Retiring).is_some();
-    match taint {
-        RESERVED_TAINT if is_late && !retires && !leaves => {
-            Some("it is still reserved for the pods of a scale-up that is long over".to_owned())
+        Broken::NamespaceLimit { namespace, exceeded } => {
+            let Exceeded { name, used, most, .. } = exceeded;
+            let why = format!("its pods use {used} of the limit {name} = {most}");
+            let fix = "raise the limit if you lowered it on purpose, or remove pods; Poolwright buys nothing for its pods until then, but \
+                       they may use free room";
+            (format!("Namespace {namespace}"), Verdict::wrong(why, fix))
         }
-        DISRUPTED_TAINT if !leaves => {
-            Some("it is closed as if it were removed, and its NodeClaim says nothing of that".to_owned())
+        Broken::PoolLimit { pool, exceeded } => {
+            let name = pool.map_or_else(|| "NodePools".to_owned(), |pool| format!("NodePool {}", pool.name));
+            (name, over_limit(*pool, exceeded))
         }
-        UNREGISTERED_TAINT if is_late => {
-            Some("it is closed as if it had not joined, and its NodeClaim says that it has".to_owned())
-        }
-        _ => None,
     }
 }
 
-/// Finds pools that cost more, or have more nodes, than their limits.
-fn of_limits(seen: &Seen) -> Vec<(String, Verdict)> {
-    let mut all = Vec::new();
-    for pool in &seen.pools {
-        let claims = || seen.claims.iter().filter(|claim| claim.pool == pool.name);
-        let cost: UsdPerHour = claims().filter_map(|claim| claim.current_offering().price).sum();
-        let nodes = claims().count() as u64;
-        let name = format!("NodePool {}", pool.name);
-        let fix = "raise the limit if you lowered it on purpose, or remove NodeClaims; the pool buys nothing until then";
-        // The limits of an invalid pool may be unread.
-        let default = seen.default_usd_per_hour.filter(|_| pool.problem.is_none());
-        let limit = pool.limits.or_default(default).usd_per_hour;
-        if let Some(limit) = limit.filter(|limit| cost > *limit) {
-            let (its, fix) = match pool.limits.usd_per_hour {
-                Some(_) => ("its limit", fix),
-                None if !pool.allow_unknown_price.is_empty() => (
-                    "the default limit",
-                    "give the --default-usd-per-hour of your controller here too, raise both, or remove NodeClaims; a limit of \
-                     the pool's own would end its allowUnknownPrices",
-                ),
-                None => (
-                    "the default limit",
-                    "set limits.usdPerHour of the pool, or remove NodeClaims; if your controller has another \
-                     --default-usd-per-hour, give it here too",
-                ),
-            };
-            // A limit that is set to what people read must allow the cost.
-            let why = format!("its nodes cost {:#}, more than {its} of ${limit}/h", cost.rounded_up());
-            all.push((name.clone(), Verdict::wrong(why, fix)));
+/// Says how a pool exceeds a limit, and what to do.
+fn over_limit(pool: Option<&Pool>, exceeded: &Exceeded) -> Verdict {
+    let Exceeded { name, used, most, is_default } = exceeded;
+    let fix = match pool {
+        Some(pool) if *is_default && !pool.allow_unknown_price.is_empty() => {
+            "give the --default-usd-per-hour of your controller here too, raise both, or remove NodeClaims; a limit of \
+             the pool's own would end its allowUnknownPrices"
         }
-        if let Some(limit) = pool.limits.nodes.filter(|limit| nodes > *limit) {
-            all.push((
-                name,
-                Verdict::wrong(format!("it has {nodes} nodes, more than its limit of {limit}"), fix),
-            ));
+        Some(_) if *is_default => {
+            "set limits.usdPerHour of the pool, or remove NodeClaims; if your controller has another \
+             --default-usd-per-hour, give it here too"
         }
-    }
-    if all.is_empty() {
-        all.push((
-            "limits".to_owned(),
-            Verdict::fine(format!("{} NodePools are within their limits", seen.pools.len())),
-        ));
-    }
-    all
+        _ => {
+            "raise the limit if you lowered it on purpose, or remove NodeClaims; the pool buys nothing until then"
+        }
+    };
+    let its = if *is_default { "the default limit" } else { "its limit" };
+    let why = match name.as_str() {
+        "usdPerHour" => format!("its nodes cost {used}, more than {its} of ${most}/h"),
+        "nodes" => format!("it has {used} nodes, more than {its} of {most}"),
+        resource => format!("its nodes have {used} of {resource}, more than {its} of {most}"),
+    };
+    Verdict::wrong(why, fix)
 }
 
 #[cfg(test)]
 mod tests {
+    use poolwright_terms::keys::{DISRUPTED_TAINT, RESERVED_TAINT};
     use serde_json::{Value, json};
 
     use super::*;
@@ -361,75 +309,106 @@ mod tests {
 
     fn seen() -> Seen {
         Seen {
-            claims: vec![claim("a", &OPEN), claim("b", &OPEN)],
-            nodes: vec![node("a", None), node("b", None), node("foreign", None)],
-            pools: vec![pool(&json!({}))],
+            snapshot: snapshot(
+                [claim("a", &OPEN), claim("b", &OPEN)],
+                [node("a", None), node("b", None), node("foreign", None)],
+                [pool(&json!({}))],
+            ),
             default_usd_per_hour: None,
             instances: Ok((vec![instance("a"), instance("b")], ["KwokNodeClass"].into())),
             now: "2026-03-01T12:00:00Z".parse().unwrap(),
         }
     }
 
+    impl Seen {
+        fn with_pool(mut self, pool: Pool) -> Self {
+            self.snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
+            self
+        }
+    }
+
     /// Returns the names of what is wrong.
-    fn wrong(seen: &Seen) -> Vec<String> {
+    fn names_of_wrong(seen: &Seen) -> Vec<String> {
         verdicts(seen).into_iter().filter(|(_, verdict)| verdict.is_wrong()).map(|(name, _)| name).collect()
     }
 
     #[test]
     fn a_cluster_whose_parts_agree_is_fine() {
-        assert_eq!(wrong(&seen()), [""; 0]);
+        assert_eq!(names_of_wrong(&seen()), [""; 0]);
     }
 
     #[test]
     fn claims_without_instances_and_instances_without_claims_are_named() {
         let mut seen = seen();
         seen.instances = Ok((vec![instance("a"), instance("lost")], ["KwokNodeClass"].into()));
-        assert_eq!(wrong(&seen), ["NodeClaim b", "instance kwok://lost"]);
+        assert_eq!(names_of_wrong(&seen), ["NodeClaim b", "instance kwok://lost"]);
         seen.now = "2026-03-01T11:05:00Z".parse().unwrap();
-        assert_eq!(wrong(&seen), [""; 0], "it may still be under way");
+        assert_eq!(names_of_wrong(&seen), [""; 0], "it may still be under way");
     }
 
     #[test]
     fn a_node_that_is_closed_without_a_reason_is_named_with_the_command_that_opens_it() {
         let mut seen = seen();
-        seen.nodes = vec![
-            node("a", Some(RESERVED_TAINT)),
-            node("b", Some(DISRUPTED_TAINT)),
-            node("gone", Some(RESERVED_TAINT)),
-        ];
-        assert_eq!(wrong(&seen), ["Node a", "Node b", "Node gone"]);
-        seen.claims = vec![
+        let nodes = || {
+            [
+                node("a", Some(RESERVED_TAINT)),
+                node("b", Some(DISRUPTED_TAINT)),
+                node("gone", Some(RESERVED_TAINT)),
+            ]
+        };
+        seen.snapshot = snapshot([claim("a", &OPEN), claim("b", &OPEN)], nodes(), []);
+        assert_eq!(names_of_wrong(&seen), ["Node a", "Node b", "Node gone"]);
+        let claims = [
             claim("a", &["Initialized", "Retiring"]),
             claim("b", &["Initialized", "Disrupting"]),
             claim("gone", &[]),
         ];
+        seen.snapshot = snapshot(claims, nodes(), []);
         seen.instances = Err("not asked".to_owned());
-        assert_eq!(wrong(&seen), [""; 0]);
+        assert_eq!(names_of_wrong(&seen), [""; 0]);
     }
 
     #[test]
     fn an_open_node_without_a_promised_resource_is_named_and_one_that_starts_is_not() {
         let mut seen = seen();
-        seen.nodes[0].allocatable = poolwright_catalog::ResourceList::default();
-        assert_eq!(wrong(&seen), ["Node a"]);
-        seen.claims[0] = claim("a", &["Launched", "Registered"]);
-        assert_eq!(wrong(&seen), [""; 0]);
+        let lacking = || Node { allocatable: poolwright_catalog::ResourceList::default(), ..node("a", None) };
+        seen.snapshot = snapshot([claim("a", &OPEN), claim("b", &OPEN)], [lacking()], []);
+        assert_eq!(names_of_wrong(&seen), ["Node a"]);
+        let starting = claim("a", &["Launched", "Registered"]);
+        seen.snapshot = snapshot([starting, claim("b", &OPEN)], [lacking()], []);
+        assert_eq!(names_of_wrong(&seen), [""; 0]);
     }
 
     #[test]
     fn a_pool_beyond_its_limits_is_named_for_each() {
+        let of = |limits: &Value| names_of_wrong(&seen().with_pool(pool(limits)));
+        assert_eq!(of(&json!({"usdPerHour": "2", "nodes": "1", "cpu": "7"})), ["NodePool gpu"; 3]);
+        assert_eq!(of(&json!({"usdPerHour": "2.012", "nodes": "2", "cpu": "8"})), [""; 0]);
+    }
+
+    #[test]
+    fn a_namespace_beyond_its_limit_is_named() {
         let mut seen = seen();
-        seen.pools = vec![pool(&json!({"usdPerHour": "2", "nodes": "1"}))];
-        assert_eq!(wrong(&seen), ["NodePool gpu", "NodePool gpu"]);
-        seen.pools = vec![pool(&json!({"usdPerHour": "2.012", "nodes": "2"}))];
-        assert_eq!(wrong(&seen), [""; 0]);
+        let namespace =
+            json!({"metadata": {"name": "ml", "annotations": {"poolwright.dev/limit-nodes": "1"}}});
+        let namespace: k8s::Namespace = serde_json::from_value(namespace).unwrap();
+        seen.snapshot.put_namespace(poolwright_intake::namespace(&namespace));
+        let mut add = |name: &str| {
+            let pod = json!({"metadata": {"name": name, "namespace": "ml", "uid": name},
+                "spec": {"nodeName": name, "containers": [{"name": "m", "resources": {"requests": {"cpu": "1"}}}]}});
+            let pod = poolwright_intake::pod(&serde_json::from_value(pod).unwrap()).unwrap();
+            seen.snapshot.pods.insert(pod.key.clone(), Arc::new(pod));
+            names_of_wrong(&seen)
+        };
+        assert_eq!(add("a"), [""; 0]);
+        assert_eq!(add("b"), ["Namespace ml"]);
     }
 
     #[test]
     fn a_pool_that_states_no_money_limit_has_the_default_one_which_is_named_as_such() {
         let with = |limits: &Value, default: Option<&str>| {
             let default_usd_per_hour = default.map(|amount| amount.parse().unwrap());
-            let seen = Seen { pools: vec![pool(limits)], default_usd_per_hour, ..seen() };
+            let seen = Seen { default_usd_per_hour, ..seen().with_pool(pool(limits)) };
             verdicts(&seen).pop().unwrap().1
         };
         let none = json!({});
@@ -446,7 +425,7 @@ mod tests {
         }
         let allowing = Pool { allow_unknown_price: ["p6-b200.48xlarge".into()].into(), ..pool(&none) };
         let default_usd_per_hour = Some("2".parse().unwrap());
-        let seen = Seen { pools: vec![allowing], default_usd_per_hour, ..seen() };
+        let seen = Seen { default_usd_per_hour, ..seen().with_pool(allowing) };
         let Verdict::Wrong { fix, .. } = verdicts(&seen).pop().unwrap().1 else { panic!("they cost 2.012") };
         assert!(fix.contains("would end its allowUnknownPrices"), "{fix}");
     }

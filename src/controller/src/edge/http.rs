@@ -24,6 +24,8 @@ pub struct Endpoints {
     pub unsynced: Receiver<Vec<&'static str>>,
     /// Why the Lease cannot be read or written; `None` if it can.
     pub trouble: Receiver<Option<String>>,
+    /// Why the process stops; `None` if it does not.
+    pub stopping: Receiver<Option<String>>,
 }
 
 impl Endpoints {
@@ -55,13 +57,16 @@ pub async fn bind(address: Option<SocketAddr>) -> anyhow::Result<Option<TcpListe
     Ok(Some(listener))
 }
 
-/// Answers readiness probes: the process is ready if all watches are synced and the API server answers. A standby is ready too.
+/// Answers readiness probes: the process is ready if it is not stopping, all watches are synced, and the API server answers. A standby
+/// is ready too.
 async fn readyz(State(endpoints): State<Endpoints>) -> Response {
+    let stopping =
+        endpoints.stopping.view(|why| why.as_ref().map(|why| format!("the process stops: {why}\n")));
     let trouble =
         endpoints.trouble.view(|why| why.as_ref().map(|why| format!("the lease cannot be kept: {why}\n")));
     let unsynced = endpoints.unsynced.view(|unsynced| unsynced.join(", "));
     let unlisted = (!unsynced.is_empty()).then(|| format!("not listed yet: {unsynced}\n"));
-    let lacks: String = trouble.into_iter().chain(unlisted).collect();
+    let lacks: String = stopping.into_iter().chain(trouble).chain(unlisted).collect();
     if lacks.is_empty() {
         "ok\n".into_response()
     } else {
@@ -102,7 +107,8 @@ mod tests {
         let sender = crate::edge::signal::sender(vec!["Pod"]);
         let unsynced = sender.subscribe();
         let trouble = crate::edge::signal::sender(None).subscribe();
-        let endpoints = Endpoints { metrics: Metrics::new().unwrap(), unsynced, trouble };
+        let stopping = trouble.clone();
+        let endpoints = Endpoints { metrics: Metrics::new().unwrap(), unsynced, trouble, stopping };
         assert_eq!(status(&endpoints, "/healthz").await, StatusCode::OK);
         assert_eq!(status(&endpoints, "/metrics").await, StatusCode::OK);
         assert_eq!(status(&endpoints, "/readyz").await, StatusCode::SERVICE_UNAVAILABLE);
@@ -132,7 +138,8 @@ mod tests {
     async fn it_is_not_ready_and_says_why_while_the_api_server_does_not_answer() {
         let (listed, reached) = (crate::edge::signal::sender(vec!["Pod"]), crate::edge::signal::sender(None));
         let (unsynced, trouble) = (listed.subscribe(), reached.subscribe());
-        let endpoints = Endpoints { metrics: Metrics::new().unwrap(), unsynced, trouble };
+        let stopping = crate::edge::signal::sender(None).subscribe();
+        let endpoints = Endpoints { metrics: Metrics::new().unwrap(), unsynced, trouble, stopping };
         reached.replace(Some("connection refused".to_owned()));
         let (code, said) = ask(&endpoints, "/readyz").await;
         assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE);
@@ -142,5 +149,20 @@ mod tests {
         assert_eq!(ask(&endpoints, "/readyz").await.1, "the lease cannot be kept: connection refused\n");
         reached.replace(None);
         assert_eq!(ask(&endpoints, "/readyz").await, (StatusCode::OK, "ok\n".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn it_is_not_ready_and_says_why_while_it_stops() {
+        let told = crate::edge::signal::sender(None);
+        let unsynced = crate::edge::signal::sender(vec![]).subscribe();
+        let trouble = crate::edge::signal::sender(None).subscribe();
+        let stopping = told.subscribe();
+        let endpoints = Endpoints { metrics: Metrics::new().unwrap(), unsynced, trouble, stopping };
+        assert_eq!(status(&endpoints, "/readyz").await, StatusCode::OK);
+        told.replace(Some("the task `planning` panicked; this is a bug".to_owned()));
+        let (code, said) = ask(&endpoints, "/readyz").await;
+        assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(said, "the process stops: the task `planning` panicked; this is a bug\n");
+        assert_eq!(status(&endpoints, "/healthz").await, StatusCode::OK, "it finishes its calls");
     }
 }

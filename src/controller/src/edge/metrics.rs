@@ -56,6 +56,8 @@ pub struct Metrics {
     pub pods_set_aside: IntGauge,
     /// Instances that exist, and that the last listing of their cloud lacked. Should stay 0.
     pub instances_unlisted: IntGauge,
+    /// Broken invariants, by name. Should stay 0.
+    pub invariant_broken: IntGaugeVec,
     /// Claims, by pool and stage.
     pub claims: IntGaugeVec,
     /// Cost of a pool's nodes.
@@ -106,6 +108,8 @@ pub struct Metrics {
     pub provider_errors: IntCounterVec,
     /// Actions, by kind and outcome.
     pub actions: IntCounterVec,
+    /// Tasks that panicked, or ended although they never do, by name. Should stay 0.
+    pub task_failures: IntCounterVec,
     /// Refused tolerations, by cause.
     pub tolerations_refused: IntCounterVec,
     /// Events written, by kind of subject.
@@ -321,6 +325,12 @@ impl Metrics {
                 "poolwright_instances_unlisted",
                 "Instances that exist, and that the last listing of their cloud lacked.",
             )?,
+            invariant_broken: int_gauges(
+                r,
+                "poolwright_invariant_broken",
+                "Claims, nodes, instances and limits that do not agree, although there was time for it.",
+                &["what"],
+            )?,
             claims: int_gauges(
                 r,
                 "poolwright_nodeclaims",
@@ -430,6 +440,12 @@ impl Metrics {
                 "Actions carried out, by outcome.",
                 &["action", "outcome"],
             )?,
+            task_failures: counters(
+                r,
+                "poolwright_task_failures_total",
+                "Tasks that panicked, or that ended and should not; anything but 0 is a bug.",
+                &["task"],
+            )?,
             tolerations_refused: counters(
                 r,
                 "poolwright_tolerations_refused_total",
@@ -473,7 +489,7 @@ mod tests {
         for one in [&m.writes_dropped, &m.watch_events, &m.watch_errors, &m.malformed_objects, &m.plans] {
             one.with_label_values(&["x"]).inc();
         }
-        for one in [&m.events, &m.events_dropped, &m.tolerations_refused, &m.unreadable] {
+        for one in [&m.events, &m.events_dropped, &m.tolerations_refused, &m.unreadable, &m.task_failures] {
             one.with_label_values(&["x"]).inc();
         }
         for one in
@@ -482,7 +498,7 @@ mod tests {
             one.with_label_values(&["x", "y"]).inc();
         }
         m.stage_duration.with_label_values(&["x"]).observe(1.0);
-        for one in [&m.watch_synced, &m.pods_waiting, &m.pods_unplaced] {
+        for one in [&m.watch_synced, &m.pods_waiting, &m.pods_unplaced, &m.invariant_broken] {
             one.with_label_values(&["x"]).set(1);
         }
         for one in [&m.provider_errors, &m.interruptions] {

@@ -1,6 +1,7 @@
 //! Suspension of the process: a simulator can stop it between any two steps and resume it later, as an operating system or a
 //! hypervisor can. In production, this does nothing.
 
+use std::any::Any;
 use std::fmt;
 use std::future::{Future, pending, poll_fn};
 use std::pin::pin;
@@ -44,7 +45,7 @@ impl Stoppable {
     }
 }
 
-/// Tasks of a process that end with it.
+/// Tasks of a process that end with it, and none of which ends by itself.
 #[derive(Debug)]
 pub struct Tasks {
     stoppable: Stoppable,
@@ -52,15 +53,21 @@ pub struct Tasks {
     names: Vec<(Id, &'static str)>,
 }
 
-/// A task that panicked.
+/// The end of a task that never ends by itself. The process must not go on without it.
 #[derive(Debug, thiserror::Error)]
-#[error("the task `{name}` panicked; this is a bug")]
-pub struct Panicked {
+#[error("the task `{name}` {}; this is a bug", if .panic.is_some() { "panicked" } else { "ended" })]
+pub struct Ended {
     /// The name of the task.
     pub name: &'static str,
-    /// The panic.
+    /// The panic; `None` if the task returned.
     #[source]
-    pub panic: JoinError,
+    pub panic: Option<JoinError>,
+}
+
+/// Returns the message of a panic.
+pub fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&'static str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a message")
 }
 
 impl Tasks {
@@ -75,25 +82,15 @@ impl Tasks {
         self.names.push((handle.id(), name));
     }
 
-    /// Waits until a task ends; `None` if there are none.
-    pub async fn join_next(&mut self) -> Option<Result<(), Panicked>> {
-        let ended = self.set.join_next().await?;
-        Some(ended.map_err(|panic| {
-            let name =
-                self.names.iter().find(|(id, _)| *id == panic.id()).map_or("unknown", |(_, name)| name);
-            Panicked { name, panic }
-        }))
-    }
-
-    /// Waits until a task panics.
-    pub async fn panicked(&mut self) -> Panicked {
-        loop {
-            match self.join_next().await {
-                Some(Err(panicked)) => return panicked,
-                Some(Ok(())) => {}
-                None => pending().await,
-            }
-        }
+    /// Waits until a task ends; for ever if there are none.
+    pub async fn ended(&mut self) -> Ended {
+        let Some(ended) = self.set.join_next_with_id().await else { return pending().await };
+        let (id, panic) = match ended {
+            Ok((id, ())) => (id, None),
+            Err(panic) => (panic.id(), Some(panic)),
+        };
+        let name = self.names.iter().find(|(known, _)| *known == id).map_or("unknown", |(_, name)| name);
+        Ended { name, panic }
     }
 
     /// Aborts all tasks.
@@ -107,12 +104,23 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_task_that_panics_is_named_and_one_that_ends_is_not() {
+    async fn a_task_that_panics_or_ends_is_named_and_one_that_runs_is_not() {
         let mut tasks = Tasks::new(Stoppable::default());
-        tasks.spawn("ends", async {});
+        tasks.spawn("returns", async {});
         tasks.spawn("runs", pending());
         tasks.spawn("panics", async { panic!("a bug") });
-        let panicked = tasks.panicked().await;
-        assert_eq!(panicked.to_string(), "the task `panics` panicked; this is a bug");
+        let mut told = [tasks.ended().await.to_string(), tasks.ended().await.to_string()];
+        told.sort();
+        assert_eq!(
+            told,
+            ["the task `panics` panicked; this is a bug", "the task `returns` ended; this is a bug"]
+        );
+    }
+
+    #[test]
+    fn the_message_of_a_panic_is_told_if_it_has_one() {
+        assert_eq!(message(&"written"), "written");
+        assert_eq!(message(&"formatted".to_owned()), "formatted");
+        assert_eq!(message(&7), "a panic without a message");
     }
 }

@@ -28,6 +28,7 @@ pub(crate) mod tests;
 pub mod unrecorded;
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,7 +38,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use poolwright_core::{self as core, Action, Event, EventType, Snapshot, Subject};
 use poolwright_terms::Reason;
 use tokio_util::task::TaskTracker;
-use tracing::{debug, warn};
+use tracing::{debug, error, warn};
 
 pub use claims::CreateResult;
 pub use interruption::RecordResult;
@@ -46,7 +47,7 @@ use progress::Progress;
 use slots::Slots;
 
 use crate::edge::events::QueuedEvent;
-use crate::edge::stoppable::Stoppable;
+use crate::edge::stoppable::{Stoppable, message};
 use crate::executor::context::Context;
 use crate::executor::unrecorded::Unrecorded;
 
@@ -111,8 +112,7 @@ impl Executor {
         let (nominations, mut others): (Vec<Action>, Vec<Action>) =
             actions.into_iter().partition(|action| matches!(action, Action::Nominate { .. }));
         for action in nominations {
-            let outcome = Box::pin(self.carry_out(&action)).await;
-            self.context.metrics.actions.with_label_values(&[kind(&action), outcome.label()]).inc();
+            let outcome = Box::pin(self.attempt(&action)).await;
             if let Progress::Retry(_, why) = &outcome {
                 warn!(why, "a pod could not be nominated, so no pod is evicted for it yet");
             }
@@ -132,8 +132,7 @@ impl Executor {
     /// Carries out actions at once, beside all other work, for at most `limit`.
     pub async fn carry_out_now(&self, actions: Vec<Action>, limit: Duration) {
         let all = stream::iter(&actions).for_each_concurrent(AT_ONCE, async |action| {
-            let outcome = self.carry_out(action).await;
-            self.context.metrics.actions.with_label_values(&[kind(action), outcome.label()]).inc();
+            self.attempt(action).await;
         });
         if tokio::time::timeout(limit, all).await.is_err() {
             warn!(actions = actions.len(), "not all last actions were carried out in time");
@@ -157,8 +156,7 @@ impl Executor {
             if self.lanes.must_wait(lane, kind, self.context.clock.monotonic()) {
                 break;
             }
-            let outcome = self.carry_out(&action).await;
-            self.context.metrics.actions.with_label_values(&[kind, outcome.label()]).inc();
+            let outcome = self.attempt(&action).await;
             let now = self.context.clock.monotonic();
             match outcome {
                 Progress::Done => {
@@ -187,6 +185,19 @@ impl Executor {
         if changed || was_asked {
             self.context.world.poke();
         }
+    }
+
+    /// Carries out an action, and counts it. A panic is a failure like any other, and is retried with back-off.
+    async fn attempt(&self, action: &Action) -> Progress {
+        let attempt = AssertUnwindSafe(self.carry_out(action)).catch_unwind().await;
+        let outcome = attempt.unwrap_or_else(|panic| {
+            let panic = message(&*panic);
+            error!(?action, panic, "an action panicked; this is a bug, please report it");
+            self.context.metrics.task_failures.with_label_values(&["action"]).inc();
+            Progress::retry(format!("it panicked, which is a bug: {panic}"))
+        });
+        self.context.metrics.actions.with_label_values(&[kind(action), outcome.label()]).inc();
+        outcome
     }
 
     async fn carry_out(&self, action: &Action) -> Progress {

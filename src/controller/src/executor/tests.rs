@@ -225,6 +225,31 @@ async fn a_launch_that_can_never_work_says_so_and_does_not_spin() {
 }
 
 #[tokio::test]
+async fn an_action_that_panics_frees_its_lane_and_is_retried_with_back_off() {
+    let scene = Scene::created().await;
+    let launch = || vec![Action::Launch { claim: ClaimName("gpu-1".into()) }];
+    let submit = async || {
+        scene.executor.submit(launch(), &Snapshot::default());
+        while scene.executor.lanes.busy() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let failures = || scene.executor.context.metrics.task_failures.with_label_values(&["action"]).get();
+    for panics in 1..=2 {
+        scene.cloud.inject_failure(InjectedFailure::Panics);
+        submit().await;
+        assert_eq!((failures(), scene.cloud.ever_made()), (panics, 0));
+        let wait = scene.executor.next_retry().unwrap() - scene.executor.context.clock.monotonic();
+        assert_eq!(wait, Duration::from_millis(500) * u32::try_from(panics).unwrap(), "it doubles");
+        submit().await;
+        assert_eq!(scene.cloud.ever_made(), 0, "it waits");
+        scene.clock.advance(wait);
+    }
+    submit().await;
+    assert_eq!((failures(), scene.cloud.ever_made()), (2, 1));
+}
+
+#[tokio::test]
 async fn a_node_is_cordoned_when_it_registers_and_opened_once() {
     let scene = Scene::with_node().await;
     let node = scene.api.get("/api/v1/nodes/n").unwrap();

@@ -1,27 +1,45 @@
 //! The loop that updates gauges of the cluster's state. It runs on every replica, whether it leads or not.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use poolwright_catalog::UsdPerHour;
+use poolwright_core::plan::PlanOptions;
+use poolwright_core::why::{Broken, broken};
 use poolwright_core::{Claim, Snapshot, Stage};
 use poolwright_report::{PoolSums, WaitingPods};
 
 use super::leader_loop::LeaderLoop;
+use crate::config::Config;
 use crate::edge::metrics::Metrics;
 use crate::edge::signal::Receiver;
 use crate::executor::context::Context;
 use crate::observed::lease_notes::oldest_price;
 
+/// How often invariants are checked.
+const CHECK: Duration = Duration::from_mins(1);
+
 /// The loop that updates gauges.
 pub struct Gauges {
     context: Context,
+    /// The limits over pools and namespaces.
+    options: PlanOptions,
+    /// When invariants are checked next, on the monotonic clock.
+    next_check: Duration,
 }
 
 impl Gauges {
     /// Creates a loop that updates gauges.
-    pub fn new(context: Context) -> Self {
-        Self { context }
+    pub fn new(config: &Config, context: Context) -> Self {
+        let options = PlanOptions {
+            limits: config.limits.clone(),
+            default_usd_per_hour: config.default_usd_per_hour,
+            namespace_limits: config.namespace_limits.clone(),
+            ..PlanOptions::default()
+        };
+        Self { context, options, next_check: Duration::ZERO }
     }
 }
 
@@ -34,8 +52,31 @@ impl LeaderLoop for Gauges {
     }
 
     async fn look(&mut self) -> Option<Duration> {
-        measure(&self.context.world.snapshot(), &self.context.metrics);
-        None
+        let Context { world, metrics, clock, providers, .. } = &self.context;
+        let snapshot = world.snapshot();
+        measure(&snapshot, metrics);
+        let now = clock.moment();
+        if self.next_check <= now.monotonic {
+            self.next_check = now.monotonic.saturating_add(CHECK);
+            let kinds = providers.node_class_kinds().map(|kind| kind.kind).collect();
+            count_broken(&snapshot, &self.options, &kinds, now.wall, metrics);
+        }
+        Some(self.next_check.saturating_sub(now.monotonic))
+    }
+}
+
+/// Counts broken invariants. One that holds is shown as zero.
+fn count_broken(
+    snapshot: &Snapshot,
+    options: &PlanOptions,
+    kinds: &BTreeSet<&str>,
+    now: Timestamp,
+    metrics: &Metrics,
+) {
+    let all = broken(snapshot, options, kinds, now);
+    for name in Broken::ALL {
+        let found = all.iter().filter(|one| one.name() == name).count();
+        metrics.invariant_broken.with_label_values(&[name]).set(count(found));
     }
 }
 
@@ -162,6 +203,27 @@ mod tests {
             "poolwright_life_ended_pods 1",
         ] {
             assert!(text.lines().any(|one| one == line), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn broken_invariants_are_counted_and_those_that_hold_are_zero() {
+        let lost = claim("lost", "a", &["Launched"]);
+        let mut lost = Claim::clone(&lost);
+        let offering = lost.offerings[0].offering.clone();
+        lost.launched = Some(poolwright_core::Launched { provider_id: "kwok://lost".to_owned(), offering });
+        let snapshot = Snapshot {
+            claims: [(lost.name.clone(), Arc::new(lost))].into_iter().collect(),
+            instances: Some(poolwright_core::Instances::new(Timestamp::UNIX_EPOCH, [])),
+            ..Snapshot::default()
+        };
+        let metrics = Metrics::new().unwrap();
+        let kinds = BTreeSet::from(["KwokNodeClass"]);
+        let now = "2026-01-01T01:00:00Z".parse().unwrap();
+        count_broken(&snapshot, &PlanOptions::default(), &kinds, now, &metrics);
+        for name in Broken::ALL {
+            let found = metrics.invariant_broken.with_label_values(&[name]).get();
+            assert_eq!(found, i64::from(name == "claim-without-instance"), "{name}");
         }
     }
 

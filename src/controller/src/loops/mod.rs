@@ -47,7 +47,7 @@ pub fn start(
     tasks: &mut Tasks,
 ) {
     let (context, executor) = (|| context.clone(), || executor.clone());
-    tasks.spawn("gauges", leading.clone().run_always(Gauges::new(context())));
+    tasks.spawn("gauges", leading.clone().run_always(Gauges::new(config, context())));
     tasks.spawn("pool status", leading.clone().run(PoolStatus::new(context())));
     tasks.spawn("lives", leading.clone().run(KeepLives::new(config, context())));
     tasks.spawn("interruptions", leading.clone().run(Interruptions::new(context(), executor())));

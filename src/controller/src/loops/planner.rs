@@ -9,6 +9,8 @@
 //!
 //! Consolidation runs after a plan that buys nothing, so that only one loop buys.
 
+mod failures;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ use poolwright_api::NodeClaim;
 use poolwright_catalog::{Usd, UsdPerHour};
 use poolwright_core::disruption::follow;
 use poolwright_core::plan::{OverTime, Plan, PlanOptions};
-use poolwright_core::{Action, Event, EventType, ObjectKey, PodKey, Snapshot, Subject};
+use poolwright_core::{Action, Event, EventType, ObjectKey, Snapshot, Subject};
 use poolwright_solver::StopSignal;
 use poolwright_terms::Reason;
 use tokio::time::sleep;
@@ -27,7 +29,9 @@ use super::compute::Compute;
 use super::consolidation::Consolidation;
 use super::leader_loop::LeaderLoop;
 use super::plan_events::PlanEvents;
-use super::quarantine::{Quarantine, SET_ASIDE, Search};
+use super::quarantine::Quarantine;
+pub use failures::PlanFailure;
+
 use crate::config::Config;
 use crate::edge::metrics::Metrics;
 use crate::edge::signal::Receiver;
@@ -242,31 +246,6 @@ impl Planner {
         self.compute.run(self.config.solver_limit, work).await
     }
 
-    /// Finds waiting pods without which a plan succeeds, and leaves them out of the next plans.
-    async fn set_aside(&mut self, snapshot: &Snapshot, options: &PlanOptions) {
-        let mut search = Search::among(snapshot);
-        while let Some(units) = search.next() {
-            let mut part = snapshot.clone();
-            for key in search.without(units) {
-                part.pods.remove(key);
-            }
-            let planned = self.compute_plan(part, options.clone()).await;
-            search.tell(units, planned.is_none_or(|(plan, _)| !plan.refused.is_empty()));
-        }
-        let Some(pods) = search.found() else {
-            error!("plans fail without any waiting pod, too: nothing is bought until the cluster changes");
-            return;
-        };
-        let names = named(pods);
-        let example = snapshot.pods.get(&pods[0]);
-        error!(pods = names, example = ?example.map(|pod| &pod.spec), "plans with these pods fail, so they are set aside for an hour");
-        let message = format!(
-            "a plan with {names} fails, which is a bug of Poolwright: it plans without them for {SET_ASIDE:#}; please report it with the log \
-             of the controller"
-        );
-        self.quarantine.add(pods, snapshot, &message, self.context.clock.now());
-    }
-
     /// Records events on the pods that are set aside. Each plan does so, because an event may get lost with the leadership. The queue
     /// drops repetitions.
     fn tell_of_set_aside(&self, snapshot: &Snapshot) {
@@ -293,16 +272,6 @@ impl Planner {
                 self.context.metrics.disruptions.with_label_values(&[cause.as_str(), result]).inc();
             }
         }
-    }
-}
-
-/// Names pods: `default/a, default/b and 3 more pods`.
-fn named(pods: &[PodKey]) -> String {
-    const SHOWN: usize = 3;
-    let names: Vec<String> = pods.iter().take(SHOWN).map(ToString::to_string).collect();
-    match pods.len().saturating_sub(SHOWN) {
-        0 => names.join(", "),
-        more => format!("{} and {more} more pods", names.join(", ")),
     }
 }
 
@@ -339,6 +308,7 @@ fn measure(plan: &Plan, took: Duration, metrics: &Metrics) {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use poolwright_core::PodKey;
     use tokio::time::timeout;
 
     use super::*;
@@ -375,7 +345,9 @@ mod tests {
         let context = Context { events, ..context };
         let executor = Executor::new(context.clone(), 4, Stoppable::default());
         let compute = Compute { spawner: blocking_threads(), clock: shared, plan: Arc::new(poisoned) };
-        let config = Arc::new(Config::new("a", "b"));
+        let directory = std::env::temp_dir().join(format!("poolwright-set-aside-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        let config = Arc::new(Config { save_failures: Some(directory.clone()), ..Config::new("a", "b") });
         let world = context.world.clone();
         let mut planner = Planner::new(config, Committed::new(None), context, executor, compute);
         for name in ["a", "b", "poison", "z"] {
@@ -386,10 +358,16 @@ mod tests {
         }
         assert!(!planner.plan_once().await, "the plan failed");
         assert_eq!(planner.quarantine.len(), 1);
+        let file = std::fs::read_dir(&directory).unwrap().next().unwrap().unwrap().path();
+        let saved = PlanFailure::read(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
+        assert_eq!((saved.repeats, &saved.pods[..]), (true, &[PodKey::new("ml", "poison")][..]));
+        assert_eq!(Snapshot::from(saved.snapshot).pods.len(), 1, "the others are not needed");
         assert!(planner.plan_once().await, "the next one does not see the pod");
         assert_eq!(value(&planner.context.metrics, "pods_set_aside"), "1");
         let event = said(&mut queue).await.expect("the pod is told");
         assert_eq!((event.about.name.as_deref(), event.reason.name), (Some("poison"), "PlanFailed"));
+        assert!(event.message.ends_with(&file.display().to_string()), "{}", event.message);
         assert!(planner.plan_once().await);
         assert!(said(&mut queue).await.is_none(), "it is told once");
         // The event was not written, because the process did not lead then.

@@ -1,10 +1,11 @@
 //! The inventory: reads the providers' catalogues and lists their instances.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::stream::FuturesUnordered;
 use futures::{StreamExt, TryStreamExt};
 use jiff::{SignedDuration, Timestamp};
 use kube::core::{DynamicObject, PartialObjectMeta};
@@ -318,9 +319,15 @@ impl Inventory {
         doubt.map_or(Ok(()), |why| Err(ProviderError::Invalid(why)))
     }
 
-    /// Watches node classes, because a change may change the catalogue. Only metadata is read; providers read the rest.
+    /// Watches node classes, because a change may change the catalogue. Only metadata is read; providers read the rest. It ends only
+    /// if a watch ends.
     pub async fn node_classes(self) {
-        join_all(self.observers.providers.node_class_kinds().map(|kind| self.watch_classes(kind))).await;
+        let kinds = self.observers.providers.node_class_kinds();
+        let mut watches: FuturesUnordered<_> = kinds.map(|kind| self.watch_classes(kind)).collect();
+        if watches.next().await.is_none() {
+            // No cloud has node classes.
+            pending::<()>().await;
+        }
     }
 
     /// Watches the node classes of one kind.

@@ -84,9 +84,8 @@ pub async fn run<K: Kind>(observers: ObserverContext) {
     let mut intake = Intake::<K>::new(observers);
     if K::NEED != Need::WhenInstalled {
         intake.watch(&reader).await;
-        // kube's watcher does not end. If that changes, the controller must not continue without it.
-        warn!(kind = K::NAME, "the watch ended");
-        return std::future::pending().await;
+        // kube's watcher does not end. If that changes, the process ends with this task: it must not continue without it.
+        return;
     }
     loop {
         match reader.serves::<K::Object>().await {

@@ -1,6 +1,7 @@
 //! Options of a plan.
 
 use poolwright_catalog::{InstanceTypeName, UsdPerHour};
+use serde::{Deserialize, Serialize};
 
 use super::namespace_limits::{NamespaceCeiling, NamespaceLimits, StatedLimits, ceilings};
 use super::plan::Commitment;
@@ -9,7 +10,8 @@ use super::profile::Profiles;
 use super::relaxed::PreferencePolicy;
 
 /// Options of a plan.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PlanOptions {
     /// Whether to plan pods that no scheduler has tried yet. Used for planning from files.
     pub include_waiting: bool,
@@ -25,7 +27,8 @@ pub struct PlanOptions {
     pub max_dearer_percent: u32,
     /// Whether to compute the cost of naive planning.
     pub baselines: bool,
-    /// Options of each solver call.
+    /// Options of each solver call. They are not saved.
+    #[serde(skip)]
     pub solver: poolwright_solver::Options,
     /// Limits on all pools together, in addition to each pool's own.
     pub limits: PoolLimits,
@@ -37,7 +40,8 @@ pub struct PlanOptions {
     pub sharing: Sharing,
     /// The counted cost of spot interruptions; `None` to ignore them.
     pub spot_risk: Option<SpotRisk>,
-    /// All commitments, by name: where two cover equally good offerings, their order may decide. The planner subtracts the part that existing nodes use ([`crate::plan::left_of_commitments`]).
+    /// All commitments, by name: where two cover equally good offerings, their order may decide. The planner subtracts the part that existing nodes use ([`crate::plan::left_of_commitments`]). They are not saved.
+    #[serde(skip)]
     pub commitments: Vec<Commitment>,
     /// Whether preferences of pods influence which nodes are bought.
     pub preferences: PreferencePolicy,
@@ -106,7 +110,7 @@ impl PlanOptions {
 }
 
 /// The treatment of `minValues` that no purchase can meet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MinValuesPolicy {
     /// Nothing is bought.
     #[default]
@@ -116,7 +120,7 @@ pub enum MinValuesPolicy {
 }
 
 /// The ways in which GPUs of new nodes may be used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sharing {
     /// Each GPU goes to one pod as a whole.
     #[default]
@@ -131,7 +135,7 @@ pub enum Sharing {
 }
 
 /// The cost and the frequency of spot interruptions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpotRisk {
     /// The cost of one interruption for each GPU of a pod, in micro-dollars: lost work since the last checkpoint, and the time
     /// to restart. A share of a GPU counts proportionally.

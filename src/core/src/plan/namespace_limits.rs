@@ -562,7 +562,7 @@ fn needed_in_words(kind: NamespaceLimit, amount: u64) -> String {
 }
 
 /// Formats an amount that is used of a limit, for people.
-fn used_in_words(kind: NamespaceLimit, used: u64, most: u64) -> String {
+pub(crate) fn used_in_words(kind: NamespaceLimit, used: u64, most: u64) -> String {
     match kind {
         NamespaceLimit::UsdPerHour => {
             format::used_price(UsdPerHour::from_micros(used), UsdPerHour::from_micros(most))
@@ -572,7 +572,7 @@ fn used_in_words(kind: NamespaceLimit, used: u64, most: u64) -> String {
 }
 
 /// Formats an amount as limits are written.
-fn quantity(kind: NamespaceLimit, amount: u64) -> String {
+pub(crate) fn quantity(kind: NamespaceLimit, amount: u64) -> String {
     match kind {
         NamespaceLimit::Nodes => amount.to_string(),
         NamespaceLimit::Gpus => format::thousandths(amount),

@@ -2,6 +2,7 @@
 //! alternatives considered, and the deciding reason. Each explanation is a few lines of plain text, made from the snapshot and
 //! the plan that decisions use.
 
+pub(crate) mod broken;
 pub(crate) mod claim;
 pub(crate) mod consolidation;
 pub(crate) mod event_note;
@@ -17,6 +18,7 @@ pub(crate) mod uncounted;
 pub(crate) mod unpriced;
 pub(crate) mod volume_limits;
 
+pub use crate::why::broken::{Broken, Exceeded, broken, closing_taint};
 pub use crate::why::claim::{claim, node};
 pub use crate::why::consolidation::{NOT_OURS, consolidation};
 pub use crate::why::event_note::event_note;

@@ -2,6 +2,7 @@
 
 mod alternatives;
 mod batch_window;
+mod broken;
 mod budgets;
 mod chosen_units;
 mod colocation;

@@ -16,7 +16,7 @@ use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_controller::{Config, Environment, Stoppable};
 use poolwright_core::plan::{MinValuesPolicy, plan};
 use poolwright_core::{Arrivals, Gaps, Lives};
-use poolwright_provider_contract::{NodeClass, crds};
+use poolwright_provider_contract::{Connected, NodeClass, crds};
 use poolwright_report::replay::History;
 use poolwright_terms::NodeClassRef;
 use serde_json::{Value, json};
@@ -198,7 +198,7 @@ impl Replay {
             environment,
             config,
             wire.client(),
-            vec![seller],
+            vec![Connected { provider: seller, background: None }],
             std::future::pending(),
         );
         let mut controller = tokio::spawn(stoppable.run(controller));

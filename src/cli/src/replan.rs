@@ -1,0 +1,99 @@
+//! `poolwright debug replan`: plans again with an input that the controller saved because its plan failed.
+
+use std::io::Write;
+use std::time::Duration;
+
+use poolwright_controller::PlanFailure;
+use poolwright_controller::clock::SystemClock;
+use poolwright_core::plan::plan;
+
+use crate::args::ReplanFlags;
+use crate::exit::{ExitStatus, Failure};
+use crate::solve_timer::SolveTimer;
+use crate::source;
+
+/// The time limit of the search.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Plans again, and prints the outcome.
+pub fn run(flags: &ReplanFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
+    let source = source::file(&flags.file).map_err(Failure::bad_input)?;
+    let saved = PlanFailure::read(&source.text).map_err(|cause| {
+        Failure::bad_input(format!(
+            "{}: {cause}; pass a file that `poolwright controller --save-failures` saved",
+            source.name
+        ))
+    })?;
+    tell(&saved, out).map_err(Failure::writing)?;
+    let clock = SystemClock::new();
+    let mut timer = SolveTimer::new(&clock, Some(LIMIT));
+    let plan = plan(&saved.snapshot.into(), saved.now, &saved.options, &mut timer);
+    if !plan.refused.is_empty() {
+        return Err(Failure::Other(anyhow::anyhow!(
+            "the plan did not pass the independent check; this is a bug of Poolwright, please report it with the file: {}",
+            plan.refused.join("; ")
+        )));
+    }
+    let (nodes, left_out) = (plan.claims.len(), plan.unplaced.len());
+    writeln!(
+        out,
+        "This version plans them. Nodes: {nodes}, for ${}/h. Pods left out: {left_out}.",
+        plan.cost
+    )
+    .map_err(Failure::writing)?;
+    for left in &plan.unplaced {
+        writeln!(out, "Pod {}: {}", left.pod, left.message).map_err(Failure::writing)?;
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// Says what the file has. It is written before the plan, which may panic.
+fn tell(saved: &PlanFailure, out: &mut impl Write) -> std::io::Result<()> {
+    let pods: Vec<String> = saved.pods.iter().map(ToString::to_string).collect();
+    writeln!(
+        out,
+        "Poolwright {} set these pods aside at {}, because a plan with them failed: {}.",
+        saved.version,
+        saved.now,
+        pods.join(", ")
+    )?;
+    if !saved.repeats {
+        writeln!(
+            out,
+            "There, a plan of this file did not fail: the bug needs something that the file does not have."
+        )?;
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::Timestamp;
+    use poolwright_core::plan::PlanOptions;
+    use poolwright_core::{Pod, PodKey, PodSpec, Snapshot};
+
+    use super::*;
+
+    #[test]
+    fn an_input_that_the_controller_saved_is_planned_again() {
+        let pod = Pod::waiting(PodKey::new("ml", "bad"), PodSpec::default());
+        let pods = [pod.key.clone()];
+        let snapshot = Snapshot {
+            pods: [(pod.key.clone(), Arc::new(pod))].into_iter().collect(),
+            ..Snapshot::default()
+        };
+        let options = PlanOptions { include_waiting: true, ..PlanOptions::default() };
+        let failure = PlanFailure::new(&pods, &snapshot, &options, Timestamp::UNIX_EPOCH);
+        let directory = std::env::temp_dir().join(format!("poolwright-replan-{}", std::process::id()));
+        let file = failure.write(&directory).unwrap();
+        let mut out = Vec::new();
+        let status = run(&ReplanFlags { file }, &mut out);
+        std::fs::remove_dir_all(&directory).unwrap();
+        assert!(matches!(status, Ok(ExitStatus::Done)), "{status:?}");
+        let said = String::from_utf8(out).unwrap();
+        assert!(said.contains("because a plan with them failed: ml/bad.\n"), "{said}");
+        assert!(said.contains("Nodes: 0, for $0.00/h. Pods left out: 1.\nPod ml/bad: "), "{said}");
+    }
+}
