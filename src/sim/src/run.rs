@@ -28,7 +28,7 @@ use crate::wire::{Process, Wire, Witness};
 const LOOK_EVERY: u64 = 30;
 
 /// Returns the API path of the controllers' Lease.
-fn lease_path() -> String {
+pub(crate) fn lease_path() -> String {
     format!("/apis/coordination.k8s.io/v1/namespaces/default/leases/{}", poolwright_terms::keys::LEASE)
 }
 
@@ -98,6 +98,20 @@ pub enum Sabotage {
     CloudCallsGoOn,
     /// Its plans see the pods that it has set aside.
     NothingIsSetAside,
+    /// It takes each listing at its word: what a listing lacks is gone, whatever the cloud says about the id.
+    ListingsBelieved,
+    /// It trusts its cloud, even if that knows none of its instances.
+    DoubtsIgnored,
+    /// Its task that lists instances dies when it panics, and the process goes on without it.
+    PanicsUnnoticed,
+    /// It replaces unhealthy nodes even if most nodes of their pool are unhealthy.
+    BreakerIgnored,
+    /// It does not see buffers of pools.
+    BuffersUnseen,
+    /// It believes the latest deadline of an interruption.
+    LatestDeadlineKept,
+    /// It believes that the limits of pools are higher.
+    LimitsUnseen,
 }
 
 /// The result of a world.
@@ -132,6 +146,8 @@ pub fn run_until(setup: &Setup, until: Duration) -> std::io::Result<Outcome> {
     Ok(outcome)
 }
 
+/// How long after a panic of one of its tasks a controller may end: it drains first, and may be paused or cut off meanwhile.
+const ENDS_WITHIN: Duration = Duration::from_mins(5);
 /// The time until the kubelet restarts a container that has ended.
 const RESTARTS: Duration = Duration::from_secs(10);
 
@@ -288,15 +304,18 @@ impl World {
                 (disturbances, disturbed) = (struck, self.time.elapsed());
             }
             let failed_plans = self.planning.failed();
+            let processes: Vec<&Process> = self.replicas.iter().flatten().map(|one| &*one.process).collect();
             let scene = Scene {
                 cluster: &self.cluster,
                 machines: &machines,
                 now: self.time.elapsed(),
-                troubled,
+                // While the cloud hides its instances, a controller that doubts it does nothing.
+                troubled: troubled.max(self.cloud.blind_until().min(self.time.elapsed())),
                 blown,
                 disturbed,
                 calendars_set: &self.calendars_set,
                 started: &self.started,
+                processes: &processes,
                 failed_plans: &failed_plans,
                 withdrawn: &self.withdrawn,
                 quiet_since: peace,
@@ -397,7 +416,7 @@ impl World {
         self.replicas[replica] = Some(Replica { process, clock, task: tokio::spawn(stoppable.run(run)) });
     }
 
-    /// Restarts a controller that ended because one of its tasks panicked. Any other that ends by itself is a violation.
+    /// Restarts a controller that ended because one of its tasks panicked lately. Any other that ends by itself is a violation.
     async fn ended_controller(&mut self) -> Option<Violation> {
         let is_ended = |one: &Option<Replica>| one.as_ref().is_some_and(|one| one.task.is_finished());
         let replica = self.replicas.iter().position(is_ended)?;
@@ -407,13 +426,13 @@ impl World {
             Ok(Err(error)) => format!("{error:#}"),
             Err(panic) => panic.to_string(),
         };
-        if ended.process.has_panicked() {
+        let at = self.time.elapsed();
+        if ended.process.panicked().is_some_and(|panicked| at.saturating_sub(panicked) <= ENDS_WITHIN) {
             self.record.say(format_args!("controller {replica} ends: {seen}"));
             ended.process.kill();
             self.later(RESTARTS, Plan::Start { replica, renamed: false });
             return None;
         }
-        let at = self.time.elapsed();
         Some(Violation { rule: "a controller never ends by itself", seen, at })
     }
 

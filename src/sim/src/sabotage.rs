@@ -7,9 +7,16 @@ use axum::http::{Method, Request, Response};
 use futures::StreamExt;
 use poolwright_terms::keys::RESERVED_TAINT;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use crate::api::ApiServer;
 use crate::run::Sabotage;
+use crate::scenario::BUFFER_FROM;
+
+/// The same time as [`BUFFER_FROM`], a month later.
+const BUFFER_LATER: &str = "26 20 28 6 *";
+/// How soon a buggy controller replaces an unhealthy node that it should keep. A node that became unhealthy alone before is still there.
+const REPLACED_AFTER: Duration = Duration::from_mins(4);
 
 /// Serves a request, with the bug.
 pub async fn serve(
@@ -57,6 +64,16 @@ pub async fn serve(
             }
             answer
         }
+        Sabotage::BreakerIgnored if answer.status() == 200 && says_that_it_is_kept(&sent) => {
+            if let Some(claim) = path.strip_suffix("/status") {
+                let (server, claim) = (server.clone(), claim.to_owned());
+                tokio::spawn(async move {
+                    sleep(REPLACED_AFTER).await;
+                    server.ask(&Method::DELETE, &claim, "", &Value::Null);
+                });
+            }
+            answer
+        }
         Sabotage::SelectorsUnseen if method == Method::GET && path.ends_with("/pods") => {
             let names = [("\"nodeSelector\"", "\"noSelector\""), ("\"schedulingGates\"", "\"noGates\"")];
             changed(answer, &names)
@@ -76,6 +93,21 @@ pub async fn serve(
         Sabotage::ReplicasUnseen if method == Method::GET && path.ends_with("/nodepools") => {
             changed(answer, &[("\"replicas\":1", "\"replicas\":0"), ("\"replicas\":2", "\"replicas\":0")])
         }
+        Sabotage::BuffersUnseen if method == Method::GET && path.ends_with("/nodepools") => {
+            changed(answer, &[(BUFFER_FROM, BUFFER_LATER)])
+        }
+        Sabotage::LimitsUnseen if method == Method::GET && path.ends_with("/nodepools") => {
+            let limits = [
+                ("\"nodes\":\"6\"", "\"nodes\":\"96\""),
+                ("\"nvidia.com/gpu\":\"8\"", "\"nvidia.com/gpu\":\"98\""),
+                ("\"nvidia.com/gpu\":\"12\"", "\"nvidia.com/gpu\":\"912\""),
+                ("\"nvidia.com/gpu\":\"16\"", "\"nvidia.com/gpu\":\"916\""),
+                ("\"usdPerHour\":\"45\"", "\"usdPerHour\":\"945\""),
+                ("\"usdPerHour\":\"60\"", "\"usdPerHour\":\"960\""),
+                ("\"usdPerHour\":\"90\"", "\"usdPerHour\":\"990\""),
+            ];
+            changed(answer, &limits)
+        }
         _ => answer,
     }
 }
@@ -91,6 +123,16 @@ fn says_that_it_leaves(sent: &[u8]) -> bool {
     let object: Value = serde_json::from_slice(sent).unwrap_or_default();
     let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
     conditions.any(|one| one["type"] == "Disrupting" && one["status"] == "True" && one["reason"] != "Empty")
+}
+
+/// Returns whether this status of a claim says that its unhealthy node is kept, because too many are unhealthy.
+fn says_that_it_is_kept(sent: &[u8]) -> bool {
+    let object: Value = serde_json::from_slice(sent).unwrap_or_default();
+    let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|one| {
+        let message = one["message"].as_str().unwrap_or_default();
+        one["type"] == "Unhealthy" && one["status"] == "True" && message.contains("it is not replaced while")
+    })
 }
 
 /// Replaces these texts in a list or watch, so that the controller does not see what is there.

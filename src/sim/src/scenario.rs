@@ -29,7 +29,7 @@ const TYPES: [&str; 7] = [
 const ZONES: [&str; 3] = ["us-east-1a", "us-east-1b", "us-central1"];
 
 /// The schedule of pools' buffers: it starts just before the world.
-const BUFFER_FROM: &str = "26 20 28 5 *";
+pub(crate) const BUFFER_FROM: &str = "26 20 28 5 *";
 /// The name of the pool with a fixed number of nodes.
 pub(crate) const STATIC_POOL: &str = "fixed";
 /// The name of the pool that some worlds have besides the first.

@@ -4,9 +4,11 @@
 //! is less than the margin by which a leader stops before its Lease ends. No client can take back a request that TCP delivers
 //! later.
 
+use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -40,7 +42,12 @@ pub struct Process {
     pub incarnation: u64,
     dead: AtomicBool,
     cut: AtomicBool,
-    panicked: AtomicBool,
+    /// When one of its tasks last panicked.
+    panicked: Mutex<Option<Duration>>,
+    /// The tasks that ended without notice.
+    ended: Mutex<Vec<Waker>>,
+    /// When it last began each call of the cloud.
+    called: Mutex<BTreeMap<&'static str, Duration>>,
     changed: Notify,
     /// While it is paused: the tasks to wake afterwards.
     still: Mutex<Option<Vec<Waker>>>,
@@ -48,6 +55,10 @@ pub struct Process {
 
 impl Suspension for Process {
     fn is_suspended(&self, context: &mut Context<'_>) -> bool {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if ended.iter().any(|task| task.will_wake(context.waker())) {
+            return true;
+        }
         let mut still = self.still.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(tasks) = &mut *still else { return false };
         if !tasks.iter().any(|task| task.will_wake(context.waker())) {
@@ -65,7 +76,9 @@ impl Process {
             incarnation,
             dead: AtomicBool::new(false),
             cut: AtomicBool::new(false),
-            panicked: AtomicBool::new(false),
+            panicked: Mutex::default(),
+            ended: Mutex::default(),
+            called: Mutex::default(),
             changed: Notify::new(),
             still: Mutex::new(None),
         })
@@ -97,15 +110,35 @@ impl Process {
         self.changed.notify_waiters();
     }
 
-    /// Panics in the calling task, without a message on standard error.
-    pub fn panic(&self, message: &'static str) -> ! {
-        self.panicked.store(true, Ordering::Relaxed);
+    /// Panics in the calling task at `now`, without a message on standard error.
+    pub fn panic(&self, now: Duration, message: &'static str) -> ! {
+        *self.panicked.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
         std::panic::resume_unwind(Box::new(message))
     }
 
-    /// Returns whether one of its tasks panicked. It may end then.
-    pub fn has_panicked(&self) -> bool {
-        self.panicked.load(Ordering::Relaxed)
+    /// Ends the calling task at `now`, as if it had panicked and nobody had noticed. Never returns.
+    pub async fn end_task(&self, now: Duration) {
+        *self.panicked.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        poll_fn(|context| {
+            self.ended.lock().unwrap_or_else(PoisonError::into_inner).push(context.waker().clone());
+            Poll::<()>::Pending
+        })
+        .await;
+    }
+
+    /// Returns when one of its tasks last panicked; `None` if none did. It may end then.
+    pub fn panicked(&self) -> Option<Duration> {
+        *self.panicked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that it begins this call of the cloud at `now`, whether or not the call arrives.
+    pub fn calls(&self, what: &'static str, now: Duration) {
+        self.called.lock().unwrap_or_else(PoisonError::into_inner).insert(what, now);
+    }
+
+    /// Returns when it last began this call of the cloud; `None` if it never did.
+    pub fn called(&self, what: &str) -> Option<Duration> {
+        self.called.lock().unwrap_or_else(PoisonError::into_inner).get(what).copied()
     }
 
     /// Returns whether its tasks stand still.

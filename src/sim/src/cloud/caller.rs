@@ -35,6 +35,8 @@ pub struct CloudOf {
     pub sabotage: Option<Sabotage>,
 }
 
+/// The message of a panic that is a fault of the world.
+const PANIC: &str = "a fault of the provider's code";
 /// The calls that change something in the cloud.
 const CHANGES: [&str; 3] = ["launch", "terminate", "acknowledge"];
 /// How often a buggy controller repeats such a call, and the time between. A process may be cut off for 90 seconds.
@@ -55,15 +57,21 @@ impl CloudOf {
         what: &'static str,
         work: impl FnOnce(&Cloud) -> T + Send + 'static,
     ) -> Result<T, ProviderError> {
+        let cloud = self.cloud.clone();
+        let now = cloud.time.elapsed();
+        self.process.calls(what, now);
         if !self.process.is_heard() {
             return std::future::pending().await;
         }
-        let cloud = self.cloud.clone();
         let panics = |rates: &Rates, dice: &mut Dice| dice.per_mille(rates.cloud_panics).then_some(());
         if cloud.accidents.at(Site::Panic, panics).is_some() {
             let Process { identity, incarnation, .. } = &*self.process;
             cloud.record.say(format_args!("{identity}.{incarnation} cloud {what} panics"));
-            self.process.panic("a fault of the provider's code");
+            match self.sabotage {
+                Some(Sabotage::PanicsUnnoticed) if what == "list" => self.process.end_task(now).await,
+                Some(Sabotage::PanicsUnnoticed) => {}
+                _ => self.process.panic(now, PANIC),
+            }
         }
         let number = cloud.calls.fetch_add(1, Ordering::Relaxed);
         let mut dice = Dice::nth(cloud.seed, "cloud", number);
@@ -178,11 +186,16 @@ impl CloudProvider for CloudOf {
 
     async fn get(&self, provider_id: &str) -> Result<Option<Instance>, ProviderError> {
         let id = provider_id.to_owned();
-        let takes_ending_for_gone = self.sabotage == Some(Sabotage::EndsNotAwaited);
-        self.call("get", move |cloud| {
-            cloud.find(&id).filter(|one| !takes_ending_for_gone || one.state == InstanceState::Running)
-        })
-        .await
+        match self.sabotage {
+            Some(Sabotage::ListingsBelieved) => self.call("get", |_| None).await,
+            Some(Sabotage::DoubtsIgnored) => self.call("get", move |cloud| cloud.find_anyway(&id)).await,
+            // Else the look by id would heal it.
+            Some(Sabotage::EndsNotAwaited) => {
+                let runs = |one: &Instance| one.state == InstanceState::Running;
+                self.call("get", move |cloud| cloud.find(&id).filter(runs)).await
+            }
+            _ => self.call("get", move |cloud| cloud.find(&id)).await,
+        }
     }
 
     async fn terminate(&self, key: &str) -> Result<bool, ProviderError> {
@@ -202,12 +215,16 @@ impl CloudProvider for CloudOf {
     }
 
     async fn interruptions(&self) -> Result<Vec<InterruptionMessage>, ProviderError> {
+        self.process.calls("notices", self.cloud.time.elapsed());
         self.cloud.mail_is_due().await;
-        let heard = self.call("notices", Cloud::hear).await?;
+        let mut heard = self.call("notices", Cloud::hear).await?;
         if self.sabotage == Some(Sabotage::NoticesForgotten) {
             let receipts: Vec<String> = heard.into_iter().filter_map(|notice| notice.receipt).collect();
             self.cloud.give_back(&receipts);
             return Ok(Vec::new());
+        }
+        if self.sabotage == Some(Sabotage::LatestDeadlineKept) {
+            self.cloud.put_off(&mut heard);
         }
         Ok(heard)
     }

@@ -13,6 +13,10 @@ use crate::dice::Dice;
 const ARRIVES: (u64, u64) = (200, 3_000);
 /// The same for a late message.
 const LATE: (u64, u64) = (10_000, 200_000);
+/// Milliseconds between two deadlines of the same interruption.
+const DIFFERS: (u64, u64) = (5_000, 60_000);
+/// How long before its deadline a second copy arrives at the latest, if that deadline is earlier than in the first.
+const AHEAD: Duration = Duration::from_secs(30);
 /// Time until an unacknowledged message is delivered again.
 const AGAIN: Duration = Duration::from_secs(20);
 
@@ -72,7 +76,7 @@ pub(super) fn about(
 ) -> Vec<Mail> {
     let mut all = Vec::new();
     // One interruption in three has a hint before or at the same time. Of the notices, one in eight is never sent, one in six is
-    // late, and one in five comes twice.
+    // late, and one in five comes twice. Half of these name another deadline then, earlier or later.
     if dice.per_mille(333) {
         let ahead = span(dice, 0, 600_000);
         let said = told.saturating_sub(ahead);
@@ -83,9 +87,15 @@ pub(super) fn about(
         let way = if dice.per_mille(167) { LATE } else { ARRIVES };
         let arrives = told + span(dice, way.0, way.1);
         let warning = Mail::warning(provider_id, (told, ends), &at);
-        all.push(warning.clone().heard_from(arrives));
+        all.push(warning.heard_from(arrives));
         if dice.per_mille(200) {
-            all.push(warning.heard_from(arrives + span(dice, 100, LATE.1)));
+            let again = arrives + span(dice, 100, LATE.1);
+            let (by, is_earlier) = (span(dice, DIFFERS.0, DIFFERS.1), dice.per_mille(500));
+            // A deadline that is almost over leaves nothing to decide.
+            let earlier = Some(ends.saturating_sub(by)).filter(|at| is_earlier && again + AHEAD <= *at);
+            let other = earlier.unwrap_or(ends + by);
+            let second = if dice.per_mille(500) { other } else { ends };
+            all.push(Mail::warning(provider_id, (told, second), &at).heard_from(again));
         }
     }
     all
@@ -122,6 +132,15 @@ pub(super) fn hear(mail: &mut [Mail], now: Duration) -> Vec<InterruptionMessage>
     heard
 }
 
+/// Gives each message the latest deadline of all about its instance.
+pub(super) fn put_off(mail: &[Mail], heard: &mut [InterruptionMessage]) {
+    for one in heard.iter_mut().flat_map(|message| &mut message.interruptions) {
+        let about = mail.iter().filter(|other| other.interruption.instance == one.instance);
+        let latest = about.filter_map(|other| other.interruption.deadline).max();
+        one.deadline = one.deadline.and(latest);
+    }
+}
+
 /// Drops acknowledged messages.
 pub(super) fn give_back(mail: &mut [Mail], receipts: &[String], now: Duration) {
     for one in receipts.iter().filter_map(|text| text.parse::<usize>().ok()) {
@@ -136,5 +155,27 @@ pub(super) fn calendar(now: (Timestamp, Duration)) -> impl Fn(Duration) -> Times
     move |then| {
         let signed = |length| SignedDuration::try_from(length).unwrap_or_default();
         now.0.checked_add(signed(then)).and_then(|at| at.checked_sub(signed(now.1))).unwrap_or(now.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn some_second_copies_of_a_notice_name_an_earlier_deadline_and_some_a_later_one() {
+        let (told, ends) = (Duration::from_mins(5), Duration::from_mins(7));
+        let mut found = BTreeSet::new();
+        for number in 0..1_000 {
+            let at = calendar((Timestamp::UNIX_EPOCH, Duration::ZERO));
+            let all = about("sim://z/i-1", (told, ends), at, &mut Dice::nth(1, "mail", number));
+            let deadlines: Vec<_> = all.iter().filter_map(|one| one.interruption.deadline).collect();
+            if let [first, second] = deadlines[..] {
+                found.insert(second.cmp(&first));
+            }
+        }
+        assert_eq!(found.len(), 3, "{found:?}");
     }
 }

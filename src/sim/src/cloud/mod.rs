@@ -2,6 +2,7 @@
 //!
 //! A [`Cloud`] outlives the processes that call it ([`CloudOf`]), as a real cloud does.
 
+mod accounts;
 mod caller;
 mod machine;
 mod mail;
@@ -86,6 +87,8 @@ struct State {
     version: u64,
     /// Until then, the controller sees another account.
     blind_until: Duration,
+    /// The launches and terminations meanwhile, in order: when, and what.
+    blind_calls: Vec<(Duration, String)>,
     /// Whether it launches any of the offerings that a launch names together, and not the first that it has.
     chooses: bool,
     /// Whether it takes spot instances back at the rates of the catalogue.
@@ -258,6 +261,11 @@ impl Cloud {
         heard
     }
 
+    /// Gives each notice the latest deadline of all about its instance, as a buggy controller merges them.
+    fn put_off(&self, heard: &mut [Said]) {
+        mail::put_off(&self.lock().mail, heard);
+    }
+
     fn give_back(&self, receipts: &[String]) {
         let now = self.time.elapsed();
         mail::give_back(&mut self.lock().mail, receipts, now);
@@ -332,6 +340,10 @@ impl Cloud {
         let now = self.time.elapsed();
         let (catalogue, class) = (self.catalogue(), self.check(&request.node_class));
         let mut state = self.lock();
+        // A repeated launch is recognized by its token, without tags.
+        if now < state.blind_until {
+            state.blind_calls.push((now, format!("a launch for {}", request.claim)));
+        }
         if let Some(machine) = state.machines.get(&request.key) {
             if machine.instance.state == InstanceState::Terminating {
                 let message = format!("the instance of key {} is terminating", request.key);
@@ -451,8 +463,17 @@ impl Cloud {
     fn terminate(&self, key: &str) -> bool {
         let now = self.time.elapsed();
         let mut state = self.lock();
-        let held = state.held.contains(key);
+        let (held, is_blind) = (state.held.contains(key), now < state.blind_until);
         let Some(machine) = state.machines.get_mut(key) else { return true };
+        // A termination looks for the instance by its tags. If it finds none, it says that the instance is gone.
+        if is_blind {
+            if machine.gone.is_none() {
+                let provider_id = machine.instance.provider_id.clone();
+                self.record.say(format_args!("cloud finds no {provider_id} to terminate"));
+                state.blind_calls.push((now, format!("a termination of {provider_id}")));
+            }
+            return true;
+        }
         if let Some(gone) = machine.gone {
             return gone <= now;
         }
@@ -478,8 +499,7 @@ impl Cloud {
         if let Some(length) = fault {
             self.record
                 .say(format_args!("cloud lists nothing, and knows no instance for {} s", length.as_secs()));
-            let mut state = self.lock();
-            state.blind_until = state.blind_until.max(now + length);
+            self.blind_for(length);
             return Vec::new();
         }
         if self.is_blind() {
@@ -493,18 +513,5 @@ impl Cloud {
             .collect();
         listed.sort_by(|one, other| one.provider_id.cmp(&other.provider_id));
         listed
-    }
-
-    /// Returns whether the controller sees another account.
-    fn is_blind(&self) -> bool {
-        self.time.elapsed() < self.lock().blind_until
-    }
-
-    fn find(&self, provider_id: &str) -> Option<Instance> {
-        if self.is_blind() {
-            return None;
-        }
-        let found = self.machines().into_iter().find(|(_, one)| one.instance.provider_id == provider_id);
-        found.map(|(_, one)| one.instance)
     }
 }

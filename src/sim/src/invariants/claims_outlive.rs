@@ -10,12 +10,18 @@ pub(super) const RULE: &str = "no claim is gone while its instance is there";
 /// A launch call may still run when its claim ends. Its instance has no claim and is reaped.
 const ON_ITS_WAY: Duration = Duration::from_secs(10);
 
+/// While the controller sees another account, the cloud says that all its instances are gone. The claim may end this much later.
+const BLIND: Duration = Duration::from_mins(5);
+
 /// UIDs of the claims at the last check.
 pub(super) type Seen = BTreeSet<String>;
 
 pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
     let there: Seen = scene.cluster.claims.values().filter_map(|claim| claim.metadata.uid.clone()).collect();
     let before = std::mem::replace(&mut memory.claims, there);
+    if scene.was_blind_within(BLIND) {
+        return None;
+    }
     let gone = |key: &String| before.contains(key) && !memory.claims.contains(key);
     let found = scene
         .machines

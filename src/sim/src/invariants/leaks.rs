@@ -9,7 +9,8 @@ use super::{Memory, Scene};
 
 pub(super) const RULE: &str = "an instance without a claim is gone within the reaping time";
 
-/// Covers a minute of grace, a listing every half minute, a leader election and failing calls, with a wide margin.
+/// Covers a minute of grace, a listing every half minute, a leader election and failing calls, with a wide margin. While the controller
+/// sees another account, it cannot see the instance.
 const REAPED_WITHIN: Duration = Duration::from_mins(15);
 
 /// Since when each instance has no claim.
@@ -24,7 +25,7 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
     memory.leaks.retain(|key, _| alone.contains(key));
     for key in alone {
         let since = *memory.leaks.entry(key.clone()).or_insert(scene.now);
-        if scene.now.saturating_sub(since) > REAPED_WITHIN {
+        if scene.now.saturating_sub(since.max(scene.cluster.cloud.blind_until())) > REAPED_WITHIN {
             let found = scene.machines.iter().find(|(known, _)| known == key)?;
             let instance = &found.1.instance;
             return Some(format!(

@@ -3,16 +3,19 @@
 
 mod asked_in_time;
 mod bought_for_somebody;
+mod buffers_kept;
 mod choice_left;
 mod claims_outlive;
 mod claims_say_why;
 mod closed_serves;
 mod departures;
 mod disruption_budgets;
+mod doubts_heeded;
 mod empty_goes;
 mod gangs_whole;
 mod known_prices;
 mod leaks;
+mod loops_run;
 mod moves_save;
 mod no_oscillation;
 mod notices_heeded;
@@ -22,11 +25,13 @@ mod only_leaders;
 mod placed_in_time;
 mod pods_hear_why;
 mod pool_limits;
+mod repair_breaker;
 mod reservation_used;
 mod rest;
 mod room_first;
 mod set_aside;
 mod static_size;
+mod taken_for_gone;
 mod volumes_detached;
 mod work_kept;
 
@@ -39,6 +44,7 @@ use poolwright_terms::keys::NODEPOOL_LABEL;
 
 use crate::cloud::Machine;
 use crate::cluster::{Cluster, JobPlan};
+use crate::wire::Process;
 
 pub use departures::Departures;
 pub use only_leaders::Leadership;
@@ -80,6 +86,8 @@ pub struct Scene<'a> {
     pub calendars_set: &'a [Duration],
     /// When controllers started.
     pub started: &'a [Duration],
+    /// The controllers that run.
+    pub processes: &'a [&'a Process],
     /// When a plan failed by the bug of `poison`.
     pub failed_plans: &'a [Duration],
     /// When a user deleted a claim.
@@ -111,6 +119,12 @@ impl Scene<'_> {
         failed.max(self.cluster.cloud.last_refusal())
     }
 
+    /// Returns whether the controller saw another account in the cloud within this time.
+    fn was_blind_within(&self, time: Duration) -> bool {
+        let until = self.cluster.cloud.blind_until();
+        !until.is_zero() && self.now.saturating_sub(until) <= time
+    }
+
     /// Returns whether the claim of this name belongs to a pool with replicas.
     fn is_static(&self, claim: &str) -> bool {
         let pool = self.cluster.claims.get(claim).and_then(|claim| Self::pool_of(claim));
@@ -122,7 +136,7 @@ impl Scene<'_> {
 type Rule = (&'static str, fn(&Scene<'_>, &mut Memory) -> Option<String>);
 
 /// Rules that are checked after every change.
-const RULES: [Rule; 21] = [
+const RULES: [Rule; 24] = [
     (one_instance::RULE, one_instance::check),
     (leaks::RULE, leaks::check),
     (claims_outlive::RULE, claims_outlive::check),
@@ -143,11 +157,14 @@ const RULES: [Rule; 21] = [
     (notices_heeded::RECORDED, notices_heeded::recorded),
     (notices_heeded::KEPT, notices_heeded::kept),
     (asked_in_time::RULE, asked_in_time::check),
+    (doubts_heeded::RULE, doubts_heeded::check),
+    (taken_for_gone::RULE, taken_for_gone::check),
+    (repair_breaker::RULE, repair_breaker::check),
     (rest::RULE, rest::check),
 ];
 
 /// Rules about durations, checked at this interval.
-const LASTING: [Rule; 7] = [
+const LASTING: [Rule; 9] = [
     (claims_say_why::STUCK, claims_say_why::stuck),
     (placed_in_time::RULE, placed_in_time::check),
     (closed_serves::RULE, closed_serves::check),
@@ -155,6 +172,8 @@ const LASTING: [Rule; 7] = [
     (static_size::RULE, static_size::check),
     (pods_hear_why::RULE, pods_hear_why::check),
     (set_aside::RULE, set_aside::check),
+    (buffers_kept::RULE, buffers_kept::check),
+    (loops_run::RULE, loops_run::check),
 ];
 const EVERY: Duration = Duration::from_secs(30);
 
@@ -181,6 +200,11 @@ pub struct Memory {
     gangs: gangs_whole::Seen,
     choices: choice_left::Seen,
     reservation: reservation_used::Seen,
+    doubts: doubts_heeded::Seen,
+    given_up: taken_for_gone::Seen,
+    repairs: repair_breaker::Seen,
+    buffers: buffers_kept::Seen,
+    leader: loops_run::Seen,
 }
 
 impl Memory {

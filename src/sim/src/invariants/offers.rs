@@ -57,7 +57,7 @@ fn starting_with(scene: &Scene<'_>, pod: &Pod) -> Option<u64> {
 }
 
 /// Returns how many pods with these requests fit into a room.
-fn count(requests: &ResourceList, room: &ResourceList) -> u64 {
+pub(super) fn count(requests: &ResourceList, room: &ResourceList) -> u64 {
     requests.iter().map(|(name, amount)| room.get(name.as_str()) / amount).min().unwrap_or(u64::MAX)
 }
 

@@ -53,6 +53,21 @@ async fn an_order_beyond_the_quota_of_a_family_is_refused_and_buys_nothing_until
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cloud_that_shows_another_account_says_that_an_instance_is_gone_and_does_not_terminate_it() {
+    let world = SimWorld::new(1, Rates { wrong_account: 1_000, ..Rates::NONE }, Quotas::new());
+    let provider = world.caller();
+    let request = world.request("a", "g4dn.xlarge", CapacityType::OnDemand);
+    let launched = provider.launch(&request).await.expect("an instance").instance;
+    assert!(provider.list().await.expect("a list").is_empty());
+    assert!(provider.get(&launched.provider_id).await.expect("an answer").is_none());
+    assert!(provider.terminate(&request.key).await.expect("an answer"));
+    assert!(world.cloud.is_running(&launched.provider_id));
+    world.live_until(world.cloud.blind_until()).await;
+    assert!(!provider.terminate(&request.key).await.expect("an answer"), "it terminates from now on");
+    assert!(!world.cloud.is_running(&launched.provider_id));
+}
+
+#[tokio::test(start_paused = true)]
 async fn prices_of_spot_instances_move_and_stay_below_those_on_demand() {
     let world = SimWorld::new(3, Rates { prices_move: 1_000, ..Rates::NONE }, Quotas::new());
     let class = world.node_class();
