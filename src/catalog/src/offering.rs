@@ -106,6 +106,9 @@ pub struct Catalogue {
     /// change that gives nodes more, as the start of a sentence.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     addable: BTreeMap<String, String>,
+    /// How much of such a resource the setting adds to nodes of each type, where that is known.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    added: BTreeMap<String, BTreeMap<InstanceTypeName, u64>>,
     /// Resources that nodes of another kind of node class would have, each with the kind and its setting.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     addable_elsewhere: BTreeMap<String, String>,
@@ -119,7 +122,8 @@ impl Catalogue {
         offerings.retain(|offering| types.contains_key(&offering.id.instance_type));
         offerings.sort_by(|a, b| a.id.cmp(&b.id));
         offerings.dedup_by(|later, first| later.id == first.id);
-        Self { origin, types, offerings, addable: BTreeMap::new(), addable_elsewhere: BTreeMap::new() }
+        let (addable, added, addable_elsewhere) = Default::default();
+        Self { origin, types, offerings, addable, added, addable_elsewhere }
     }
 
     /// Returns the same catalogue, which knows that a setting of its node class adds a resource to nodes: `efa: Auto`.
@@ -131,6 +135,17 @@ impl Catalogue {
     /// Returns the setting of its node class that adds a resource to nodes, if there is one and the class does not have it.
     pub fn addable(&self, resource: &str) -> Option<&str> {
         self.addable.get(resource).map(String::as_str)
+    }
+
+    /// Returns the same catalogue, which knows how much of an addable resource nodes of each type would have.
+    pub fn with_added(mut self, resource: &str, amounts: BTreeMap<InstanceTypeName, u64>) -> Self {
+        self.added.insert(resource.to_owned(), amounts);
+        self
+    }
+
+    /// Returns how much of an addable resource nodes of a type would have; `None` if that is not known.
+    pub fn added(&self, resource: &str, kind: &InstanceTypeName) -> Option<u64> {
+        self.added.get(resource)?.get(kind).copied()
     }
 
     /// Returns the same catalogue, which knows that another kind of node class gives nodes a resource. `by` is that kind and its
@@ -188,6 +203,7 @@ impl Catalogue {
         let origin = CatalogueOrigin::of(self.origin.source.clone(), &offerings);
         Self {
             addable: self.addable.clone(),
+            added: self.added.clone(),
             addable_elsewhere: self.addable_elsewhere.clone(),
             ..Self::new(origin, types, offerings)
         }

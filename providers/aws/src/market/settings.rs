@@ -2,7 +2,7 @@
 
 use poolwright_catalog::{Catalogue, ResourceName};
 use poolwright_provider_aws_model::instance::{
-    Efa, KubeletReserved, LocalDisks, MaxPods, ReservedMemoryBasis, Settings, VPC_EFA,
+    Efa, KubeletReserved, LocalDisks, MaxPods, ReservedMemoryBasis, Settings, VPC_EFA, described,
 };
 
 use crate::launch::template::gibibytes;
@@ -31,7 +31,15 @@ pub(super) fn with_addable(catalogue: Catalogue, spec: &EC2NodeClassSpec, family
         catalogue
     };
     match spec.efa {
-        node_class::Efa::None => catalogue.with_addable(VPC_EFA, EFA),
+        node_class::Efa::None => {
+            let kinds = catalogue.types().keys();
+            let adapters = kinds.filter_map(|kind| {
+                let facts = described(kind)?;
+                Some((kind.clone(), u64::from(facts.network.efa_interfaces)))
+            });
+            let adapters = adapters.collect();
+            catalogue.with_addable(VPC_EFA, EFA).with_added(VPC_EFA, adapters)
+        }
         node_class::Efa::Auto => catalogue,
     }
 }
@@ -137,6 +145,8 @@ mod tests {
             let own = catalogue.addable(resource).expect("the class can set it");
             assert!(own.contains("spec.blockDeviceMappings") || *setting == format!("`{own}`"), "{own}");
         }
+        let of = |kind: &str| catalogue.added(VPC_EFA, &kind.into());
+        assert_eq!((of("p4d.24xlarge"), of("g5.xlarge")), (Some(4), Some(0)));
     }
 
     #[test]

@@ -128,8 +128,11 @@ impl PlanContext<'_> {
         }));
         let limit_of = |(_, gang): &(&Pod, ObjectKey)| lessons.gangs_left_out.get(gang)?.limit_reached();
         let mut limits_told: BTreeSet<u32> = of_gangs.iter().filter_map(limit_of).collect();
+        let lacking = lessons.gangs_left_out.iter();
+        let told: BTreeMap<&ObjectKey, String> =
+            lacking.map(|(gang, of)| (gang, of.message(&packed.limits, supply))).collect();
         unplaced.extend(of_gangs.into_iter().filter_map(|(pod, gang)| {
-            let message = lessons.gangs_left_out.get(&gang)?.message(&packed.limits, supply);
+            let message = told.get(&gang)?.clone();
             Some(UnplacedPod { pod: pod.key.clone(), reason: UnplacedReason::GangIncomplete, message })
         }));
         let missing = self.groups.missing(self.snapshot, &plan);

@@ -12,7 +12,8 @@ use poolwright_catalog::RankedOffering;
 
 use crate::demand::{GroupState, Members, group_state, is_there, pod_group};
 use crate::model::plan::{Plan, UnplacedPod, UnplacedReason};
-use crate::model::{GroupRole, ObjectKey, Pod, PodKey, PoolName, Snapshot};
+use crate::model::{GroupRole, ObjectKey, Pod, PodKey, PodSpec, PoolName, Snapshot};
+use crate::plan::gang_limits::{self, Takes};
 use crate::plan::left_by::LeftBy;
 use crate::plan::pending::{Demand, PendingPod, Settled};
 use crate::supply::limits::Limits;
@@ -30,14 +31,21 @@ pub(crate) struct IncompleteGang {
     /// The amount of the limit in `left` that its other pods take, each on the smallest node that fits it. `None` without such a limit,
     /// or if it is not the only reason.
     lacking: Option<u64>,
+    /// The pods that need places, if a limit leaves one of them out.
+    pods: Vec<PodSpec>,
 }
 
 impl IncompleteGang {
     /// Returns the message for its pods, with what the limits count now that nothing is bought for them.
     pub fn message(&self, limits: &Limits, supply: &Supply<'_>) -> String {
         let Some((pod, by)) = &self.left else { return self.words.clone() };
-        let of_limit = by.reached().filter(|limit| !limits.is_stock(*limit)).zip(self.lacking);
-        let why = match of_limit {
+        let limit = by.reached().filter(|limit| !limits.is_stock(*limit));
+        let helping =
+            if limit.is_some() { gang_limits::helping(limits, supply, &self.pods) } else { Vec::new() };
+        let is_alone = |takes: &Takes| takes.len() == 1 && takes.first().map(|(of, _)| *of) == limit;
+        let is_known = helping.is_empty() || by.is_single() && helping.iter().any(is_alone);
+        let why = match limit.zip(self.lacking) {
+            _ if !is_known => gang_limits::sentence(&helping, limits, supply),
             // One more node is not enough for a gang.
             Some((limit, lacking)) => {
                 let takes = limits.taken_by(limit, supply, &self.nodes).saturating_add(lacking);
@@ -217,7 +225,8 @@ impl<'a> Groups<'a> {
                 (open.all == 0).then_some(takes)
             });
             let nodes = nodes_of(snapshot, plan, key);
-            found.push((key, state, IncompleteGang { words, left: reason, nodes, lacking }));
+            let pods = limit.map_or_else(Vec::new, |_| gang_limits::needed(snapshot, key, state));
+            found.push((key, state, IncompleteGang { words, left: reason, nodes, lacking, pods }));
         }
         found.sort_by_key(|(key, state, _)| (state.priority, Reverse(state.created), Reverse(*key)));
         found.into_iter().map(|(key, _, gang)| (key.clone(), gang)).collect()

@@ -32,6 +32,11 @@ impl LeftBy {
         self.limits.first().map(|(limit, _)| *limit)
     }
 
+    /// Returns whether one limit left the pod out, and no other.
+    pub fn is_single(&self) -> bool {
+        self.limits.len() == 1
+    }
+
     /// Returns the least that a node which fits the pod uses of a limit, if that limit left the pod out.
     pub fn least_of(&self, limit: u32) -> Option<u64> {
         self.limits.first().filter(|(of, least)| *of == limit && *least > 0).map(|(_, least)| *least)

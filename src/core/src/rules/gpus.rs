@@ -258,6 +258,14 @@ impl AdvertisedGpus {
     }
 }
 
+/// Returns whether GPUs of an instance type can be cut into the MIG instances that a resource name requests.
+pub(crate) fn can_be_cut_into(kind: &InstanceType, resource: &ResourceName) -> bool {
+    kind.gpu.as_ref().and_then(MigModel::of).is_some_and(|model| {
+        let mut names = model.kinds.iter().filter_map(|kind| model.resource(kind.profile));
+        names.any(|known| known == resource.as_str())
+    })
+}
+
 /// How near the GPUs of an instance type come to those that a pod asks for. The nearest is first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum GpuMatch {
@@ -281,14 +289,7 @@ impl GpuMatch {
             return Self::Enough;
         }
         let Some(gpu) = &kind.gpu else { return Self::Missing };
-        let model = MigModel::of(gpu);
-        let can_be_cut = |name: &&ResourceName| {
-            model.is_some_and(|model| {
-                let mut names = model.kinds.iter().filter_map(|kind| model.resource(kind.profile));
-                names.any(|known| known == name.as_str())
-            })
-        };
-        if whole <= u64::from(gpu.count) && instances.iter().all(can_be_cut) {
+        if whole <= u64::from(gpu.count) && instances.iter().all(|name| can_be_cut_into(kind, name)) {
             Self::Enough
         } else {
             Self::Other

@@ -183,6 +183,14 @@ impl<'a> Supply<'a> {
         Some(format!("{change} of {}", self.pools[pool].pool.node_class))
     }
 
+    /// Returns whether no offering of a pool has a resource. GPUs that can be cut into the wanted MIG instances count as having them.
+    pub fn lacks(&self, pool: usize, resource: &ResourceName) -> bool {
+        self.pools[pool].offers.iter().all(|offer| {
+            self.capacities[offer.capacity].get(resource.as_str()) == 0
+                && !gpus::can_be_cut_into(self.instance_type(pool, offer.offering), resource)
+        })
+    }
+
     /// Returns whether the user wrote no pool, so that the whole catalogue may be bought.
     pub fn is_catalogue(&self) -> bool {
         self.pools.iter().any(|offered| offered.pool.is_implicit)

@@ -37,7 +37,9 @@ pub(crate) struct Wider<'s, 'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WiderType<'s> {
     kind: &'s InstanceTypeName,
-    price: UsdPerHour,
+    /// Its offering, as an index into the catalogue of the pool.
+    pub offering: usize,
+    pub price: UsdPerHour,
     /// The first of the requirements that exclude it.
     broken: Option<&'s Requirement>,
     /// The number of the other requirements that do.
@@ -107,7 +109,7 @@ impl<'s> Wider<'s, '_> {
         let (_, broken, price, index, kind) = best;
         let labels = self.supply.labels(at, index);
         let first = pool.pool.requirements.iter().find(|one| !rules::matches(one, &labels));
-        Some(WiderType { kind, price, broken: first, more: broken.saturating_sub(1) })
+        Some(WiderType { kind, offering: index, price, broken: first, more: broken.saturating_sub(1) })
     }
 
     /// Returns why the pod would get no node even if GPUs were cut into MIG instances, where that lies in its request alone.

@@ -125,7 +125,7 @@ enum Change {
     Less(ResourceName, u64),
     /// The offering does not have this label.
     Label(Requirement),
-    /// One node of the offering is beyond a limit; the words for the user. What a wider pool would buy instead is within limits.
+    /// One node of the offering is beyond a limit; the words for the user.
     Limit(String),
 }
 
@@ -136,10 +136,7 @@ impl Judge<'_, '_> {
         let mut offerings = Vec::new();
         let mut nearest: Option<Nearest> = None;
         for (at, offered) in supply.pools.iter().enumerate() {
-            let foreign = requests.iter().filter(|(name, wanted)| {
-                let room = |offer: &PoolOffering| supply.capacities[offer.capacity].get(name.as_str());
-                *wanted > 0 && offered.offers.iter().all(|offer| room(offer) == 0)
-            });
+            let foreign = requests.iter().filter(|(name, wanted)| *wanted > 0 && supply.lacks(at, name));
             let foreign = foreign.count();
             let daemons = self.wider.daemons.tolerating(&offered.pool.taints);
             let instead = self.instead(at);
@@ -169,7 +166,8 @@ impl Judge<'_, '_> {
         let fits = offerings.iter().any(|one| matches!(one.ruling, Ruling::Fits(_)));
         let asked = Asked { spec: self.spec, requests: &requests, gpus: need.as_ref() };
         let nearest = nearest.filter(|_| !fits).map(|mut nearest| {
-            if let Some(limit) = self.beyond(nearest.pool, &nearest.offer) {
+            let (offering, price) = (nearest.offer.offering, nearest.offer.availability.price());
+            if let Some(limit) = self.beyond(nearest.pool, offering, price) {
                 let words = format!("beyond {limit}");
                 if let Ruling::Excluded(reasons) = &mut offerings[nearest.index].ruling {
                     reasons.push(words.clone());
@@ -182,9 +180,9 @@ impl Judge<'_, '_> {
     }
 
     /// Returns the limits that one more node of an offering would break, in words.
-    fn beyond(&self, at: usize, offer: &PoolOffering) -> Option<String> {
+    fn beyond(&self, at: usize, offering: usize, price: Option<UsdPerHour>) -> Option<String> {
         let supply = self.wider.supply;
-        let uses = self.limits.uses(supply, at, offer.offering, offer.availability.price());
+        let uses = self.limits.uses(supply, at, offering, price);
         let beyond = self.limits.beyond(&uses);
         let named = beyond.iter().map(|(limit, _)| self.limits.named(*limit, supply));
         named.reduce(|all, one| format!("{all} and {one}"))
@@ -298,10 +296,12 @@ impl Judge<'_, '_> {
     /// helps alone are alternatives.
     fn change(&self, at: usize, asked: Asked<'_>, misses: Vec<Miss>) -> String {
         let pool = self.wider.supply.pools[at].pool.in_words();
-        let widen = self
-            .wider
-            .holds(at, asked)
-            .map(|kind| format!("widen the requirements{} so that it may buy {kind}", pool.of()));
+        let widen = self.wider.holds(at, asked).map(|kind| {
+            // What runs and is ordered may leave too little of a limit that allows one such node.
+            let limit = self.beyond(at, kind.offering, Some(kind.price));
+            let raise = limit.map_or_else(String::new, |limit| format!(" and raise {limit}"));
+            format!("widen the requirements{} so that it may buy {kind}{raise}", pool.of())
+        });
         let is_instance = |miss: &Miss| matches!(&miss.change, Change::Less(resource, 0) if resource.as_str().starts_with(ResourceName::MIG_PREFIX));
         let is_cut = matches!(self.wider.options.sharing, Sharing::Mig { .. });
         if !is_cut && misses.iter().any(is_instance) && self.wider.holds_if_cut(asked.spec) {

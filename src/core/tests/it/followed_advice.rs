@@ -2,6 +2,7 @@
 //! helps alone.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use poolwright_catalog::{Catalogue, ResourceName};
 use poolwright_core::plan::{Plan, PlanOptions, Sharing, UnplacedReason, plan};
@@ -326,4 +327,144 @@ fn an_instance_that_only_a_limit_keeps_from_being_cut_is_told_the_limit_with_the
     let limits = "but limit nvidia.com/gpu = 4 of pool `gpu` is below the 8 that such a node uses and limit usdPerHour = 5.00 over all \
                   pools is below the $21.95/h that such a node uses; raise these limits too";
     assert!(left(&short).1.ends_with(limits), "{}", left(&short).1);
+}
+
+#[test]
+fn a_pool_that_cannot_be_used_is_the_whole_reason_only_if_mending_its_class_helps() {
+    let of = |types: &[&str], wanted: &Pod, is_mended: bool| {
+        let cpus = Pool { requirements: vec![is_in(TYPE, &["c7.xlarge"])], ..pool("cpu") };
+        let mut second = Pool { requirements: vec![is_in(TYPE, types)], ..pool("second") };
+        second.node_class.name = "second".into();
+        let class = second.node_class.clone();
+        let mut snapshot = with(cluster(aws(), [cpus, second]), [wanted.clone()]);
+        let sold = if is_mended { Ok(Arc::new(aws())) } else { Err("no subnet matches".to_owned()) };
+        snapshot.catalogues.insert(class, sold);
+        snapshot
+    };
+    let mut of_model = pod("p", requests(1, 1, 1));
+    of_model.spec.node_selector.insert("poolwright.dev/gpu-model".into(), "l4".into());
+    let arm = {
+        let mut arm = pod("p", requests(1, 1, 0));
+        arm.spec.node_selector.insert("kubernetes.io/arch".into(), "arm64".into());
+        arm
+    };
+    let pods = [
+        pod("p", requests(1, 1, 1)),
+        pod("p", requests(1, 1, 4)),
+        pod("p", requests(1, 1, 8)),
+        pod("p", requests(20, 1, 0)),
+        pod("p", requests(1, 1, 0).with("amd.com/gpu", 1)),
+        of_model,
+        arm,
+    ];
+    for types in [["c7.xlarge"].as_slice(), &["g5.xlarge"], &["g5.12xlarge"], &["g6.xlarge"]] {
+        for wanted in &pods {
+            let plan = planned(&of(types, wanted, false));
+            let (_, said) = left(&plan);
+            let is_reason = said.ends_with("pool `second` cannot be used: no subnet matches");
+            assert_eq!(is_reason, is_planned(&of(types, wanted, true)), "{types:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn the_pool_whose_gpus_can_be_cut_is_named_to_a_pod_that_asks_for_an_instance_of_one() {
+    let kinds = catalogue(vec![
+        Kind("m7.large", capacity(4, 16, 0), None, &[("a", "0.20")]),
+        Kind("p4d", capacity(96, 1152, 8), Some("a100-40gb"), &[("a", "21.95")]),
+    ]);
+    let of_type = |name: &str, kind: &str| Pool { requirements: vec![is_in(TYPE, &[kind])], ..pool(name) };
+    let wants = pod("p", requests(1, 1, 0).with("nvidia.com/mig-3g.20gb", 1));
+    let pools = [of_type("cpu", "m7.large"), of_type("gpu", "p4d")];
+    let snapshot = with(cluster(kinds, pools), [wants]);
+    let whole = planned(&snapshot);
+    let (_, said) = left(&whole);
+    assert!(
+        said.starts_with("needs 1 nvidia.com/mig-3g.20gb, which no offering of pool `gpu` has"),
+        "{said}"
+    );
+    assert!(nearest(&snapshot).contains("of pool gpu"), "{}", nearest(&snapshot));
+    let options = PlanOptions { sharing: Sharing::Mig { mixed: false }, ..PlanOptions::default() };
+    assert!(plan(&snapshot, at(10), &options, &mut NeverStop).unplaced.is_empty(), "the advice helps");
+}
+
+#[test]
+fn a_limit_that_would_keep_the_pod_off_after_the_advised_label_is_named_with_it() {
+    let of = |key: &str, value: &str, most: u64| {
+        let kinds = catalogue(vec![
+            Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.006")]),
+            Kind("p4d", capacity(96, 1152, 8), Some("a100"), &[("a", "21.95")]),
+        ]);
+        let gpus = [(ResourceName::new(ResourceName::NVIDIA_GPU), most)].into();
+        let limits = PoolLimits { resources: gpus, ..PoolLimits::default() };
+        let mut wants = pod("p", requests(1, 1, 1));
+        wants.spec.node_selector.insert(key.into(), value.into());
+        with(cluster(kinds, [Pool { limits, ..pool("gpu") }]), [wants])
+    };
+    let (theirs, ours) =
+        (("cloud.google.com/gke-accelerator", "nvidia-tesla-a100"), ("poolwright.dev/gpu-model", "a100"));
+    let limit = "besides, limit nvidia.com/gpu = 4 of pool `gpu` is below the 8 that the smallest node which fits it uses; raise spec.limits";
+    for (key, value) in [theirs, ("poolwright.dev/gpu-model", "A100")] {
+        let plan = planned(&of(key, value, 4));
+        let (_, said) = left(&plan);
+        assert!(said.contains("a100`") && said.ends_with(limit), "{said}");
+        let higher = planned(&of(key, value, 8));
+        assert!(!left(&higher).1.contains("limit"), "{}", left(&higher).1);
+    }
+    assert!(!is_planned(&of(ours.0, ours.1, 4)), "the limit keeps it off");
+    assert!(is_planned(&of(ours.0, ours.1, 8)), "both together help");
+}
+
+#[test]
+fn a_limit_that_would_keep_the_pod_off_after_the_advised_setting_is_named_with_it() {
+    const EFA: &str = "vpc.amazonaws.com/efa";
+    let of = |most: u64, is_set: bool, types: &[&str]| {
+        let large = capacity(96, 1152, 8).with(EFA, if is_set { 4 } else { 0 });
+        let kinds = catalogue(vec![
+            Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.006")]),
+            Kind("p4d", large, Some("a100"), &[("a", "21.95")]),
+        ]);
+        let adapters = BTreeMap::from([("p4d".into(), 4), ("g5.xlarge".into(), 0)]);
+        let kinds = kinds.with_addable(EFA, "spec.efa: Auto").with_added(EFA, adapters);
+        let gpus = [(ResourceName::new(ResourceName::NVIDIA_GPU), most)].into();
+        let limits = PoolLimits { resources: gpus, ..PoolLimits::default() };
+        let gpu = Pool { limits, requirements: vec![is_in(TYPE, types)], ..pool("gpu") };
+        with(cluster(kinds, [gpu]), [pod("p", requests(1, 1, 1).with(EFA, 1))])
+    };
+    let both: &[&str] = &["g5.xlarge", "p4d"];
+    let setting = "write `spec.efa: Auto` in KwokNodeClass `default`, which adds it to nodes of the types that support it";
+    let short = planned(&of(4, false, both));
+    let limit = "limit nvidia.com/gpu = 4 of pool `gpu` is below the 8 that the smallest node which fits it uses; raise spec.limits";
+    assert!(left(&short).1.ends_with(&format!("{setting}; besides, {limit}")), "{}", left(&short).1);
+    let enough = planned(&of(8, false, both));
+    assert!(left(&enough).1.ends_with(setting), "{}", left(&enough).1);
+    assert!(!is_planned(&of(4, true, both)), "the limit keeps it off");
+    assert!(is_planned(&of(8, true, both)), "both together help");
+    let narrow = planned(&of(8, false, &["g5.xlarge"]));
+    assert!(
+        left(&narrow).1.contains(&format!("{setting}; besides, no type that the pool may buy")),
+        "{}",
+        left(&narrow).1
+    );
+    assert!(!is_planned(&of(8, true, &["g5.xlarge"])), "the setting alone does not help");
+}
+
+#[test]
+fn a_limit_that_other_pods_use_up_is_named_with_the_type_that_a_pool_is_advised_to_buy() {
+    let of = |types: &[&str], money: &str| {
+        let limits = PoolLimits { usd_per_hour: Some(usd(money)), ..PoolLimits::default() };
+        let cpus = Pool { requirements: vec![is_in(TYPE, types)], limits, ..pool("cpu") };
+        let mut other = Pod { priority: 1, ..pod("other", requests(3, 1, 0)) };
+        other.spec.node_selector.insert(TYPE.into(), "c7.xlarge".into());
+        with(cluster(aws(), [cpus]), [other, pod("p", requests(1, 1, 4))])
+    };
+    let (narrow, wide): (&[&str], &[&str]) = (&["c7.xlarge"], &["c7.xlarge", "g5.12xlarge"]);
+    let plan = planned(&of(narrow, "5.7"));
+    let (_, said) = left(&plan);
+    let limit = "; besides, limit usdPerHour = 5.70 of pool `cpu` leaves too little (in use or on order: ";
+    assert!(said.contains("may buy g5.12xlarge ($5.67/h)") && said.contains(limit), "{said}");
+    let enough = planned(&of(narrow, "5.9"));
+    assert!(!left(&enough).1.contains("limit"), "{}", left(&enough).1);
+    assert!(!is_planned(&of(wide, "5.7")), "the limit keeps it off");
+    assert!(is_planned(&of(wide, "5.9")), "both together help");
 }

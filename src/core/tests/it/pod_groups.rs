@@ -124,6 +124,42 @@ fn a_limit_as_high_as_the_message_says_lets_the_gang_start() {
 }
 
 #[test]
+fn of_several_limits_a_gang_is_told_those_that_help_with_amounts_that_are_enough() {
+    let of = |has_large: bool, nodes: u64, money: &str| {
+        let mut kinds = vec![Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.006")])];
+        if has_large {
+            kinds.push(Kind("g5.12xlarge", capacity(48, 192, 4), Some("a10g"), &[("a", "5.672")]));
+        }
+        let limits =
+            PoolLimits { nodes: Some(nodes), usd_per_hour: Some(usd(money)), ..PoolLimits::default() };
+        let snapshot = cluster(catalogue(kinds), [Pool { limits, ..pool("gpu") }]);
+        planned(&with(with(snapshot, [group("train", Some(4))]), members("train", 4)))
+    };
+    // One large node is within the limit on nodes.
+    let (_, said) = why(&of(true, 1, "2"), "train-0");
+    assert!(
+        said.ends_with(
+            ": limit usdPerHour = 2.00 of pool `gpu` is too low for its gang (it would take up to $5.68/h at once); raise spec.limits (5.672 is \
+             enough)"
+        ),
+        "{said}"
+    );
+    assert!(of(true, 1, "5.672").unplaced.is_empty(), "this limit alone helps");
+    for money in ["2", "3"] {
+        let (_, said) = why(&of(false, 1, money), "train-0");
+        let nodes = "limit nodes = 1 of pool `gpu` is too low for its gang (it would take up to 4 at once); raise spec.limits (4 is enough)";
+        assert!(
+            said.contains(&format!("{nodes}; and limit usdPerHour = {money}.00 of pool `gpu`")),
+            "{said}"
+        );
+        assert!(said.ends_with("raise spec.limits (4.024 is enough)"), "{said}");
+        assert_eq!(of(false, 4, money).unplaced.len(), 4, "the other limit keeps it out");
+    }
+    assert_eq!(of(false, 1, "4.024").unplaced.len(), 4, "the other limit keeps it out");
+    assert!(of(false, 4, "4.024").unplaced.is_empty(), "both together help");
+}
+
+#[test]
 fn a_gang_that_two_limits_leave_out_is_told_of_both() {
     let kinds = vec![Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.006")])];
     let limits = PoolLimits { nodes: Some(3), usd_per_hour: Some(usd("3.10")), ..PoolLimits::default() };

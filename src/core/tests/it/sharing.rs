@@ -134,6 +134,31 @@ fn a_name_means_the_instance_of_the_gpus_that_the_pool_may_buy() {
 }
 
 #[test]
+fn a_limit_that_other_pods_use_up_is_named_with_the_gpus_that_a_pool_is_advised_to_buy() {
+    let kind = "node.kubernetes.io/instance-type";
+    let planned = |types: &[&str], money: &str| {
+        let kinds = catalogue(vec![
+            Kind("p4d", capacity(96, 1000, 8), Some("a100-40gb"), &[("a", "20")]),
+            Kind("p4de", capacity(96, 1000, 8), Some("a100-80gb"), &[("a", "30")]),
+        ]);
+        let limits = PoolLimits { usd_per_hour: Some(usd(money)), ..PoolLimits::default() };
+        let gpu = Pool { requirements: vec![is_in(kind, types)], limits, ..pool("gpu") };
+        let mut other = Pod { priority: 1, ..named("other", "1g.10gb", 1) };
+        other.spec.node_selector.insert(kind.into(), "p4d".into());
+        let snapshot = with(cluster(kinds, [gpu]), [other, named("one", "1g.20gb", 1)]);
+        planned_with(&snapshot, Sharing::Mig { mixed: false }).unplaced
+    };
+    let said = &planned(&["p4d"], "40")[0].message;
+    let limit =
+        "; besides, limit usdPerHour = 40.00 of pool `gpu` leaves too little (in use or on order: $20.00/h; ";
+    assert!(said.contains("so that it may buy p4de ($30.00/h)") && said.contains(limit), "{said}");
+    let enough = &planned(&["p4d"], "50")[0].message;
+    assert!(!enough.contains("limit"), "{enough}");
+    assert!(!planned(&["p4d", "p4de"], "40").is_empty(), "the limit keeps it off");
+    assert!(planned(&["p4d", "p4de"], "50").is_empty(), "both together help");
+}
+
+#[test]
 fn a_name_that_two_boards_have_is_served_by_either_at_its_own_placements() {
     let kinds = catalogue(vec![
         Kind("a2", capacity(16, 80, 1), Some("a100-40gb"), &[("a", "3")]),

@@ -427,8 +427,55 @@ fn a_pool_that_cannot_be_used_is_named_where_it_is_the_nearest() {
     wants.spec.tolerations = vec![tolerate("gpu")];
     let told = message_for([cpus.clone(), broken.clone()], wants);
     assert!(told.starts_with("pool `z-gpu` cannot be used: "), "{told}");
+    let told = message_for([cpus.clone(), broken.clone()], pod("a", requests(1, 1, 1)));
+    let taint = "; besides, does not tolerate taint `gpu:NoSchedule` of pool `z-gpu`; add a toleration, or a pool without the taint";
+    assert!(told.starts_with("pool `z-gpu` cannot be used: ") && told.ends_with(taint), "{told}");
     let told = message_for([cpus, broken], pod("a", requests(60, 1, 0)));
     assert!(told.contains("pool `a-cpu`"), "{told}");
+}
+
+#[test]
+fn a_pool_that_cannot_be_used_and_is_made_for_other_pods_does_not_hide_the_reason() {
+    let of = |name: &str| Pool {
+        requirements: vec![is_in("node.kubernetes.io/instance-type", &["c7.xlarge"])],
+        ..pool(name)
+    };
+    let mut second = of("second");
+    second.node_class.name = "gone".into();
+    let mut resources = vec![requests(1, 1, 1), requests(60, 1, 0)];
+    for name in
+        ["hugepages-2Mi", "amd.com/gpu", "aws.amazon.com/neuron", "nvidia.com/mig-1g.5gb", "fast.io/net"]
+    {
+        resources.push(requests(1, 1, 0).with(name, 1));
+    }
+    for wanted in resources {
+        let told = message_for([of("a-cpu"), second.clone()], pod("a", wanted));
+        assert!(told.contains("pool `a-cpu`") && !told.contains("second"), "{told}");
+    }
+    // A pod that names the pool is told of both.
+    let mut wants = pod("a", requests(1, 1, 1));
+    wants.spec.node_selector.insert("poolwright.dev/nodepool".into(), "second".into());
+    let told = planned(&with(cluster(aws(), [of("a-cpu"), second]), [wants])).unplaced[0].message.clone();
+    assert!(told.starts_with("pool `second` cannot be used: "), "{told}");
+    let lacks = "; besides, no instance type in the catalogue that the pool allows has nvidia.com/gpu";
+    assert!(told.ends_with(lacks), "{told}");
+}
+
+#[test]
+fn a_pool_that_cannot_be_used_and_whose_class_may_add_the_resource_is_named_besides() {
+    let resource = "vpc.amazonaws.com/efa";
+    let told = |kind: &str| {
+        let adds = aws().with_addable_elsewhere(resource, "a MistNodeClass with `spec.net: Auto`".to_owned());
+        let mut second = pool("second");
+        (second.node_class.kind, second.node_class.name) = (kind.into(), "gone".into());
+        let wants = pod("a", requests(1, 1, 0).with(resource, 1));
+        planned(&with(cluster(adds, [pool("gpu"), second]), [wants])).unplaced[0].message.clone()
+    };
+    let mist = told("MistNodeClass");
+    assert!(mist.starts_with("needs 1 vpc.amazonaws.com/efa"), "{mist}");
+    assert!(mist.contains("; besides, pool `second` cannot be used: "), "{mist}");
+    let other = told("KwokNodeClass");
+    assert!(!other.contains("second"), "another class of this kind cannot add it: {other}");
 }
 
 #[test]

@@ -38,6 +38,17 @@ impl<'s, 'a> UnplacedInputs<'s, 'a> {
         rules::check_labels(class.spec, &self.supply.labels(at, offer.offering)).is_ok()
     }
 
+    /// Returns whether an offering would have room for the pods if its node class had the settings that add resources to its nodes, as
+    /// far as it is known what they add.
+    pub fn would_fit(&self, at: usize, class: &PodClass<'_>, offer: &PoolOffering) -> bool {
+        let (catalogue, room) = (self.supply.catalogue(at), &self.supply.capacities[offer.capacity]);
+        let kind = &self.supply.offering(at, offer.offering).id.instance_type;
+        class.requests.iter().all(|(name, wanted)| {
+            let added = catalogue.added(name.as_str(), kind).unwrap_or(0);
+            wanted <= room.get(name.as_str()).saturating_add(added)
+        })
+    }
+
     /// Returns an instance type that would hold a pod of the class if the requirements of the pool allowed it.
     pub fn wider(&self, at: usize, class: &PodClass<'_>) -> Option<WiderType<'s>> {
         self.wider_asking(at, class, &class.requests)
@@ -68,6 +79,11 @@ impl<'s, 'a> UnplacedInputs<'s, 'a> {
     ) -> Option<WiderType<'s>> {
         let asked = Asked { spec: class.spec, requests, gpus: class.gpu_need.as_ref() };
         self.widened().holds(at, asked)
+    }
+
+    /// Returns the limits that would keep a node of this type away if the pool might buy it, with what it uses of each.
+    pub fn beyond_of(&self, at: usize, kind: WiderType<'_>) -> Vec<(u32, u64)> {
+        self.limits.beyond(&self.limits.uses(self.supply, at, kind.offering, Some(kind.price)))
     }
 
     /// Returns the catalogues of the pools without their requirements.

@@ -67,7 +67,8 @@ pub(crate) struct Want<'a> {
 }
 
 impl Want<'_> {
-    fn in_words(&self) -> String {
+    /// Returns the label and what is wanted of it.
+    pub fn in_words(&self) -> String {
         format!("`{}` ({})", self.key, self.words)
     }
 }
@@ -112,7 +113,7 @@ pub(crate) fn unmet(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> usize {
 }
 
 /// Returns whether an offering of the pool meets the requirement.
-fn met(want: &Want<'_>, at: usize, supply: &Supply<'_>) -> bool {
+pub(super) fn met(want: &Want<'_>, at: usize, supply: &Supply<'_>) -> bool {
     supply.pools[at]
         .offers
         .iter()
@@ -288,7 +289,7 @@ pub(crate) fn translated(wanted: &Requirement, at: usize, supply: &Supply<'_>) -
 }
 
 /// Returns the values that the offerings of a pool have for a label.
-fn values(key: &str, at: usize, supply: &Supply<'_>) -> BTreeSet<String> {
+pub(super) fn values(key: &str, at: usize, supply: &Supply<'_>) -> BTreeSet<String> {
     if key == NODEPOOL_LABEL && supply.pools[at].pool.is_implicit {
         // The user knows no such pool.
         return BTreeSet::new();

@@ -1,5 +1,6 @@
 //! Unplaced (unschedulable) pods: finds the rule that blocks them at the closest pool, and the remedy.
 
+pub(crate) mod advised;
 pub(crate) mod beyond;
 pub(crate) mod choice;
 pub(crate) mod cordoned;
@@ -12,6 +13,7 @@ pub(crate) mod left_over;
 pub(crate) mod nearest;
 pub(crate) mod pools;
 pub(crate) mod room;
+pub(crate) mod unusable;
 pub(crate) mod volumes;
 
 use crate::plan::unplaced::fixed::fixed;
@@ -19,12 +21,13 @@ pub(crate) use crate::plan::unplaced::inputs::UnplacedInputs;
 use crate::plan::unplaced::inputs::list;
 use crate::plan::unplaced::nearest::nearest;
 use crate::plan::unplaced::pools::{may_be_in, unusable};
+use crate::plan::unplaced::unusable::{Unusable, closest_unusable};
 use std::collections::BTreeMap;
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 
 use crate::model::plan::UnplacedReason;
-use crate::model::{DaemonSet, Pod, PoolInWords};
+use crate::model::{DaemonSet, Pod, PoolInWords, PoolName};
 use crate::plan::left_by::LeftBy;
 use crate::plan::pack::classes::PodClass;
 use crate::rules;
@@ -210,7 +213,7 @@ fn explain(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>) -> (UnplacedRe
     let wanted: Vec<usize> =
         (0..supply.pools.len()).filter(|at| may_be_in(class.spec, &supply.pools[*at].pool.name)).collect();
     if wanted.is_empty()
-        && let Some(problem) = unusable(supply, |name| may_be_in(class.spec, name))
+        && let Some(problem) = unusable_for(inputs, class, |name| may_be_in(class.spec, name))
     {
         return (UnplacedReason::NoUsablePool, problem);
     }
@@ -254,23 +257,37 @@ fn no_gpu(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, gpu_need: &GpuN
     Some(lack + &widening(inputs, class))
 }
 
-/// Names the instance type that would hold the pods if the requirements of a pool allowed it; empty if there is none.
+/// Names the instance type that would hold the pods if the requirements of a pool allowed it, and the limits that would keep it away;
+/// empty if there is none.
 fn widening(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>) -> String {
     let mut pools = inputs.supply.pools.iter().enumerate();
-    let wider = pools.find_map(|(at, pool)| Some((pool.pool, inputs.wider_with_labels(at, class)?)));
-    wider.map_or_else(String::new, |(pool, kind)| {
-        format!("; widen the requirements of pool `{}` so that it may buy {kind}", pool.name)
+    let wider = pools.find_map(|(at, pool)| Some((at, pool.pool, inputs.wider_with_labels(at, class)?)));
+    wider.map_or_else(String::new, |(at, pool, kind)| {
+        let change = format!("; widen the requirements of pool `{}` so that it may buy {kind}", pool.name);
+        let beyond = inputs.beyond_of(at, kind).into_iter();
+        let limits = beyond.map(|(limit, least)| inputs.limits.sentence(limit, inputs.supply, least));
+        [change].into_iter().chain(limits).collect::<Vec<_>>().join("; besides, ")
     })
 }
 
 fn no_pool(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>) -> String {
-    unusable(inputs.supply, |_| true).or_else(|| fixed(inputs, class)).unwrap_or_else(|| {
+    unusable_for(inputs, class, |_| true).or_else(|| fixed(inputs, class)).unwrap_or_else(|| {
         if inputs.snapshot.pools.is_empty() {
             "no NodePool exists; create one".to_owned()
         } else {
             "every NodePool is being deleted; create another".to_owned()
         }
     })
+}
+
+/// Describes the pool that cannot be used now and comes closest to holding the pods, or else the first that is meant.
+fn unusable_for(
+    inputs: &UnplacedInputs<'_, '_>,
+    class: &PodClass<'_>,
+    is_meant: impl Fn(&PoolName) -> bool,
+) -> Option<String> {
+    let closest = closest_unusable(inputs, class).as_ref().map(Unusable::sentence);
+    closest.or_else(|| unusable(inputs.supply, is_meant))
 }
 
 fn held_back(

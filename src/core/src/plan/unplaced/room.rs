@@ -272,8 +272,24 @@ fn remedy(
         );
     }
     if let Some(setting) = inputs.supply.catalogue(at).addable(resource.as_str()) {
-        let class = &inputs.supply.pools[at].pool.node_class;
-        return format!("write `{setting}` in {class}, which adds it to nodes of the types that support it");
+        let (supply, pool) = (inputs.supply, &inputs.supply.pools[at]);
+        let change = format!(
+            "write `{setting}` in {}, which adds it to nodes of the types that support it",
+            pool.pool.node_class
+        );
+        let would_hold = |offer: &PoolOffering| {
+            inputs.meets_labels(at, class, offer) && inputs.would_fit(at, class, offer)
+        };
+        let is_known = |offer: &PoolOffering| {
+            let kind = &supply.offering(at, offer.offering).id.instance_type;
+            supply.catalogue(at).added(resource.as_str(), kind).is_some()
+        };
+        if pool.offers.iter().all(is_known) && !pool.offers.iter().any(would_hold) {
+            return format!(
+                "{change}; besides, no type that the pool may buy would hold all that it asks for even then"
+            );
+        }
+        return change;
     }
     let has_devices = |kind: &InstanceType| {
         let mut devices = class.requests.iter().filter(|(name, _)| is_device(name));

@@ -1,0 +1,147 @@
+//! Limits that leave a gang out: each that is enough if it alone is raised, or else those that must be raised together.
+
+use std::collections::BTreeMap;
+
+use poolwright_catalog::ResourceList;
+
+use crate::demand::{GroupState, is_there};
+use crate::model::{ObjectKey, PodSpec, Sharing, Snapshot};
+use crate::rules::{self, gpus};
+use crate::supply::limits::Limits;
+use crate::supply::offerings::Supply;
+
+/// Limits, each with the amount that a gang would take of it at once.
+pub(crate) type Takes = Vec<(u32, u64)>;
+
+/// Equal pods of a gang: what they ask for, and their number.
+type Alike<'p> = (&'p PodSpec, ResourceList, u64);
+
+/// Returns the pods without a node that must have places before any pod of the gang starts.
+pub(crate) fn needed(snapshot: &Snapshot, gang: &ObjectKey, state: &GroupState<'_>) -> Vec<PodSpec> {
+    let mut open = state.shortage(&state.room(None));
+    let of_gang =
+        snapshot.pods.unbound().filter(|pod| is_there(pod) && pod.group_key().as_ref() == Some(gang));
+    of_gang.filter(|pod| open.meet(state.group, pod)).map(|pod| pod.spec.clone()).collect()
+}
+
+/// Returns the limits that are enough for these pods if they are raised by what the pods take: each alone, if one is. Otherwise, it
+/// returns the limits that must be raised together. Each change was tried: nodes of one offering then hold all of the pods. Empty if no
+/// change is known to help.
+pub(crate) fn helping(limits: &Limits, supply: &Supply<'_>, pods: &[PodSpec]) -> Vec<Takes> {
+    let mut counts: BTreeMap<&PodSpec, u64> = BTreeMap::new();
+    for pod in pods {
+        *counts.entry(pod).or_default() += 1;
+    }
+    // Where the planner lets these pods be depends on other pods.
+    if counts.is_empty() || counts.keys().any(|spec| has_rules_on_others(spec)) {
+        return Vec::new();
+    }
+    let alike: Vec<Alike<'_>> = counts
+        .into_iter()
+        .map(|(spec, count)| (spec, gpus::wanted(Sharing::Whole, &[], spec).0, count))
+        .collect();
+    let mut alone: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut together: Option<(usize, u64, Takes)> = None;
+    for (at, pool) in supply.pools.iter().enumerate() {
+        for offer in pool.offers.iter().filter(|offer| offer.availability.is_sold()) {
+            let labels = supply.labels(at, offer.offering);
+            let admits = |(spec, ..): &Alike<'_>| rules::admits(spec, &labels, &pool.pool.taints).is_ok();
+            let Some(price) = offer.availability.price().filter(|_| alike.iter().all(admits)) else {
+                continue;
+            };
+            let Some(nodes) = nodes_for(&alike, &supply.capacities[offer.capacity]) else { continue };
+            let of_one = limits.uses(supply, at, offer.offering, Some(price));
+            let uses: Takes =
+                of_one.into_iter().map(|(limit, amount)| (limit, amount.saturating_mul(nodes))).collect();
+            if !limits.has_stock(&uses) {
+                continue;
+            }
+            let beyond = limits.beyond(&uses);
+            match beyond.as_slice() {
+                // Something else than a limit keeps the gang out.
+                [] => return Vec::new(),
+                [(limit, takes)] => {
+                    let least = alone.entry(*limit).or_insert(*takes);
+                    *least = (*least).min(*takes);
+                }
+                _ => {
+                    let next = (beyond.len(), price.micros().saturating_mul(nodes), beyond);
+                    if together.as_ref().is_none_or(|best| next < *best) {
+                        together = Some(next);
+                    }
+                }
+            }
+        }
+    }
+    if alone.is_empty() {
+        return together.into_iter().map(|(.., takes)| takes).collect();
+    }
+    alone.into_iter().map(|one| vec![one]).collect()
+}
+
+/// Describes the limits that [`helping`] returned, each with an amount that is enough.
+pub(crate) fn sentence(helping: &[Takes], limits: &Limits, supply: &Supply<'_>) -> String {
+    let one = |takes: &Takes| {
+        let all = takes.iter().map(|(limit, takes)| limits.sentence_of_gang(*limit, supply, *takes));
+        all.collect::<Vec<_>>().join("; and ")
+    };
+    helping.iter().map(one).collect::<Vec<_>>().join("; or, instead, ")
+}
+
+/// Returns whether rules of a pod about other pods decide where it may be.
+fn has_rules_on_others(spec: &PodSpec) -> bool {
+    !(spec.affinity.is_empty()
+        && spec.anti_affinity.is_empty()
+        && spec.spreads.is_empty()
+        && spec.host_ports.is_empty())
+}
+
+/// Returns the number of nodes with this room that hold all of the pods; `None` if one of them fits on none.
+fn nodes_for(alike: &[Alike<'_>], room: &ResourceList) -> Option<u64> {
+    let mut open: Vec<u64> = alike.iter().map(|(.., count)| *count).collect();
+    let mut nodes = 0_u64;
+    while open.iter().any(|count| *count > 0) {
+        let mut free = room.clone();
+        let mut taken = vec![0_u64; alike.len()];
+        for ((_, requests, _), (open, taken)) in alike.iter().zip(open.iter().zip(&mut taken)) {
+            *taken = most(requests, &free).min(*open);
+            for (name, wanted) in requests.iter() {
+                let left = free.get(name.as_str()).saturating_sub(wanted.saturating_mul(*taken));
+                free.set(name.clone(), left);
+            }
+        }
+        // As many nodes as possible are filled like this one.
+        let filled = open.iter().zip(&taken).filter_map(|(open, taken)| open.checked_div(*taken)).min()?;
+        nodes = nodes.saturating_add(filled);
+        for (open, taken) in open.iter_mut().zip(&taken) {
+            *open -= filled * taken;
+        }
+    }
+    Some(nodes)
+}
+
+/// Returns the most pods with these requests that the room holds.
+fn most(requests: &ResourceList, room: &ResourceList) -> u64 {
+    let each = requests.iter().filter_map(|(name, wanted)| room.get(name.as_str()).checked_div(wanted));
+    each.min().unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use poolwright_catalog::ResourceName;
+
+    #[test]
+    fn pods_of_several_kinds_share_nodes_and_a_pod_that_fits_on_none_has_no_number() {
+        let spec = PodSpec::default();
+        let of = |cpu: u64| ResourceList::new().with(ResourceName::CPU, cpu);
+        let nodes = |pods: &[(u64, u64)], room: u64| {
+            let alike: Vec<Alike<'_>> = pods.iter().map(|(cpu, count)| (&spec, of(*cpu), *count)).collect();
+            nodes_for(&alike, &of(room))
+        };
+        assert_eq!(nodes(&[(1000, 4)], 3900), Some(2));
+        assert_eq!(nodes(&[(3000, 3)], 7900), Some(2));
+        assert_eq!(nodes(&[(3000, 2), (1000, 3)], 4000), Some(3));
+        assert_eq!(nodes(&[(3000, 2), (5000, 1)], 4000), None);
+    }
+}

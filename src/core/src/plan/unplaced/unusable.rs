@@ -1,0 +1,185 @@
+//! Pools that cannot be used now: the one that comes closest to holding unplaced pods, and what would keep them off it even then.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use poolwright_catalog::{Catalogue, InstanceType, ResourceName};
+use poolwright_terms::NodeClassRef;
+use poolwright_terms::labels::{CAPACITY_TYPE, DECIDED_BY_OFFERING, REGION, ZONE};
+
+use crate::model::plan_cache::OfferingLabels;
+use crate::model::{Pool, Requirement, Snapshot};
+use crate::plan::pack::classes::PodClass;
+use crate::plan::unplaced::inputs::{UnplacedInputs, list};
+use crate::plan::unplaced::labels::{Want, wants};
+use crate::plan::unplaced::pools::{may_be_in, problem_of, taint_misses};
+use crate::rules::gpus::GpuForm;
+use crate::rules::{self, NewNodeLabels, format};
+
+/// A pool that cannot be used now. Its offerings are unknown, so it is judged by the instance types in the catalogue that its
+/// requirements allow.
+pub(crate) struct Unusable {
+    /// Its problem, then everything else that keeps the pods off.
+    words: Vec<String>,
+    /// The number of things that keep the pods off, counted as for other pools.
+    pub count: usize,
+    /// Whether no type that the pool allows has a resource that the pods ask for, so that the pool is made for other pods.
+    pub is_foreign: bool,
+    /// Whether only the settings of its node class decide if its nodes have a resource that the pods ask for.
+    pub is_uncertain: bool,
+}
+
+/// A type that a pool allows, with the labels of its first offering.
+type Allowed<'t> = (&'t InstanceType, &'t BTreeMap<String, String>);
+
+/// Catalogues, each with the labels of its offerings.
+type Tables<'c> = Vec<(&'c Arc<Catalogue>, OfferingLabels)>;
+
+/// Returns the pool that cannot be used now and that the fewest things keep the pods off, of those that their rules allow.
+pub(crate) fn closest_unusable(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>) -> Option<Unusable> {
+    let candidates = inputs.snapshot.pools.values().filter(|pool| !pool.deleting && pool.replicas.is_none());
+    candidates
+        .filter(|pool| may_be_in(class.spec, &pool.name))
+        .filter_map(|pool| Unusable::of(inputs, class, pool))
+        .min_by_key(|pool| (pool.is_foreign, pool.count))
+}
+
+impl Unusable {
+    /// Judges a pool; `None` if it can be used.
+    fn of(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, pool: &Pool) -> Option<Self> {
+        let (snapshot, sharing) = (inputs.snapshot, inputs.options.sharing);
+        let mut words = vec![problem_of(inputs.supply, &pool.name)?];
+        let taints = taint_misses(&class.spec.tolerations, pool);
+        let is_tainted = !taints.is_empty();
+        words.extend(taints);
+
+        let tables = tables(snapshot, pool);
+        let allowed = allowed(&tables, pool);
+        let alternatives = wants(class.spec);
+        let refused = |wants: &[Want<'_>]| -> Vec<String> {
+            let refused = wants.iter().filter(|want| !may_meet(pool, want, &allowed));
+            refused.map(Want::in_words).collect()
+        };
+        let best = alternatives.iter().map(|wants| (refused(wants), wants.as_slice()));
+        // A required node affinity without terms matches no node.
+        let (refused, wanted): (Vec<String>, &[Want<'_>]) = best
+            .min_by_key(|(refused, _)| refused.len())
+            .unwrap_or_else(|| (vec!["one of the terms of its node affinity".to_owned()], &[]));
+        if !refused.is_empty() {
+            words.push(format!("wants {}, which nodes of the pool would not have", refused.join(", ")));
+        }
+
+        let has = |name: &ResourceName| {
+            allowed.is_empty() || allowed.iter().any(|(kind, _)| kind.allocatable.get(name.as_str()) > 0)
+        };
+        let asked = class.requests.iter().filter(|(name, wanted)| *wanted > 0 && !is_of_class(name));
+        let (there, lacking): (Vec<_>, Vec<_>) = asked.partition(|(name, _)| has(name));
+        let (uncertain, foreign): (Vec<_>, Vec<_>) =
+            lacking.into_iter().partition(|(name, _)| may_be_added(snapshot, &pool.node_class, name));
+        let holds = |(kind, labels_there): &Allowed<'_>| {
+            let need = class.gpu_need.as_ref().map(|need| need.on_type(kind));
+            let grants = |form: &GpuForm| form.grants(sharing, kind, need.as_ref());
+            let mut of_type = wanted.iter().filter(|want| is_of_type(want.key));
+            // Types that the labels exclude do not help.
+            (!refused.is_empty() || of_type.all(|want| rules::matches(&want.requirement, *labels_there)))
+                && there.iter().all(|(name, wanted)| *wanted <= kind.allocatable.get(name.as_str()))
+                && GpuForm::all(sharing, kind).iter().any(grants)
+        };
+        let room = !foreign.is_empty() || (!allowed.is_empty() && !allowed.iter().any(holds));
+        if !foreign.is_empty() {
+            let names = list(foreign.iter().map(|(name, _)| name.as_str()));
+            words.push(format!("no instance type in the catalogue that the pool allows has {names}"));
+        } else if room {
+            words.push(
+                "no instance type in the catalogue that the pool allows holds all that it asks for"
+                    .to_owned(),
+            );
+        }
+        Some(Self {
+            words,
+            count: 1 + usize::from(is_tainted) + refused.len() + usize::from(room) + 2 * foreign.len(),
+            is_foreign: !foreign.is_empty(),
+            is_uncertain: !uncertain.is_empty(),
+        })
+    }
+
+    /// Returns whether the pods would get a node of the pool if it could be used, as far as is known.
+    pub fn would_help(&self) -> bool {
+        self.words.len() == 1
+    }
+
+    /// Describes its problem, and everything else that keeps the pods off, because mending the pool alone would not help then.
+    pub fn sentence(&self) -> String {
+        self.words.join("; besides, ")
+    }
+}
+
+/// Returns the catalogue of the pool's node class, or all of them if that is unknown: the same cloud may sell what they have.
+fn tables<'c>(snapshot: &'c Snapshot, pool: &Pool) -> Tables<'c> {
+    let own = snapshot.catalogues.get(&pool.node_class).and_then(|own| own.as_ref().ok());
+    let catalogues: Vec<&Arc<Catalogue>> = match own {
+        Some(own) => vec![own],
+        None => snapshot.catalogues.values().flatten().collect(),
+    };
+    catalogues.into_iter().map(|one| (one, snapshot.plan_cache.labels(one))).collect()
+}
+
+/// Returns the types that the requirements of the pool allow, as far as types decide.
+fn allowed<'t>(tables: &'t Tables<'_>, pool: &Pool) -> Vec<Allowed<'t>> {
+    let mut all = Vec::new();
+    for (catalogue, labels) in tables {
+        let mut last = None;
+        for (offering, labels) in catalogue.offerings().iter().zip(labels.iter()) {
+            let name = &offering.id.instance_type;
+            if last.replace(name) == Some(name) {
+                continue;
+            }
+            let mut own = pool.requirements.iter().filter(|one| is_of_type(&one.key));
+            if own.all(|one| rules::matches(one, labels)) {
+                all.push((&catalogue.types()[name], labels));
+            }
+        }
+    }
+    all
+}
+
+/// Returns whether all offerings of a type have the same value of a label. A node class decides about zones and capacity types.
+fn is_of_type(key: &str) -> bool {
+    DECIDED_BY_OFFERING.contains(&key) && ![ZONE, REGION, CAPACITY_TYPE].contains(&key)
+}
+
+/// Returns whether the node class decides how much of a resource its nodes have, whatever their type.
+fn is_of_class(resource: &ResourceName) -> bool {
+    let name = resource.as_str();
+    name.starts_with(format::ATTACHABLE)
+        || [ResourceName::EPHEMERAL_STORAGE, ResourceName::PODS].contains(&name)
+}
+
+/// Returns whether a setting of the node class, which is unknown, may add a resource to its nodes.
+fn may_be_added(snapshot: &Snapshot, class: &NodeClassRef, resource: &ResourceName) -> bool {
+    let known = || snapshot.catalogues.iter().filter_map(|(of, one)| Some((of, one.as_ref().ok()?)));
+    if known().any(|(of, _)| of == class) {
+        return false;
+    }
+    let name = resource.as_str();
+    let mut alike = known().filter(|(of, _)| of.kind == class.kind).peekable();
+    if alike.peek().is_some() {
+        return alike.any(|(_, catalogue)| catalogue.addable(name).is_some());
+    }
+    known().any(|(_, catalogue)| catalogue.addable_elsewhere(name).is_some())
+}
+
+/// Returns whether some offering could meet the requirement at a pool whose offerings are unknown.
+fn may_meet(pool: &Pool, want: &Want<'_>, allowed: &[Allowed<'_>]) -> bool {
+    if DECIDED_BY_OFFERING.contains(&want.key) {
+        let own = pool.requirements.iter().filter(|own| own.key == want.key).cloned();
+        let both: Vec<Requirement> = own.chain([want.requirement.clone()]).collect();
+        let mut types = allowed.iter();
+        let is_open = allowed.is_empty() || !is_of_type(want.key);
+        return rules::contradiction(&both).is_none()
+            && (is_open || types.any(|(_, labels)| rules::matches(&want.requirement, *labels)));
+    }
+    let none = BTreeMap::new();
+    let labels = NewNodeLabels { offering: &none, template: &pool.labels, pool: &pool.name };
+    rules::matches(&want.requirement, &labels)
+}
