@@ -138,7 +138,7 @@ struct Run<'a> {
     small: bool,
     /// The patterns and prices of an earlier solve.
     memory: Option<(Vec<Pattern>, Center)>,
-    /// The last relaxation.
+    /// The last relaxation, for the memory of this solve.
     last: Option<Relaxed>,
 }
 
@@ -355,6 +355,7 @@ impl Run<'_> {
                 let end = generation.run(&mut pricer, goal, meter);
                 self.prove(generation.certificate(), meter);
                 if self.done() || meter.stopped() {
+                    self.last = self.last.take().or_else(|| generation.relaxed());
                     return;
                 }
                 if let Some(relaxed) = generation.relaxed().filter(|relaxed| relaxed.gap() <= next.max(every))
@@ -363,6 +364,7 @@ impl Run<'_> {
                     next = relaxed.gap() * GLIMPSE;
                     self.glimpse(&mut pricer, &relaxed, &exchanges, meter);
                     if self.done() || meter.stopped() {
+                        self.last = self.last.take().or_else(|| generation.relaxed());
                         return;
                     }
                 }

@@ -170,3 +170,24 @@ pub(crate) fn plan(
     plan.downgrade(model, stop);
     plan
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stages::{SearchStage, Stages};
+    use crate::testing::{candidate, class, problem};
+    use crate::{NeverStop, Options, branch_and_price};
+
+    #[test]
+    fn a_solve_that_ends_with_its_first_relaxation_leaves_prices() {
+        let problem = problem(
+            vec![class("a", [1000, 1, 0], 40, &[0, 1])],
+            vec![candidate("8", 8_000_000, [8000, 64, 0]), candidate("4", 5_000_000, [4000, 64, 0])],
+        );
+        // The exact methods for small problems need no prices.
+        let stages = Stages::default().without(SearchStage::SmallExact).without(SearchStage::ExactProgram);
+        let options = Options { stages, threads: 1, ..Options::default() };
+        let (_, warm) = branch_and_price::solve_from(&problem, &options, &Warm::default(), &mut NeverStop);
+        assert_eq!(warm.prices.keys().collect::<Vec<_>>(), ["a"]);
+    }
+}

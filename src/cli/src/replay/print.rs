@@ -90,6 +90,7 @@ fn figures(report: &Report, out: &mut impl Write) -> io::Result<()> {
     };
     let above = report.above_bound().map(|above| format!("; the {of} is {above} above it"));
     writeln!(out, "Lower limit    {:#}{kept}{}", report.bound, above.unwrap_or_default())?;
+    writeln!(out, "               as if nodes started at once and pods moved at any moment for nothing")?;
     for cause in Cause::ALL.into_iter().filter(|cause| *cause != Cause::StaticPools || has_static) {
         let (amount, [_, _, sentence]) = (report.gap.amount(cause), names(cause));
         writeln!(out, "               {amount:>#9}  {sentence}")?;

@@ -5,33 +5,23 @@
 //! on machines. The machines of that moment held all these pods, so they cost at least the bound.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_core::plan::{PlanOptions, PlannedClaim, PreferencePolicy, plan};
 use poolwright_core::{DaemonSet, Pod, PodKey, PodSpec, Pool, PoolLimits, Snapshot, SpotRules};
-use poolwright_solver::{NeverStop, Options, Problem, StopSignal, Warm, solve_from};
+use poolwright_solver::{Options, Problem, StopSignal};
 use poolwright_terms::NodeClassRef;
 
 use super::history::History;
-use super::indispensable;
+use super::solves::{Present, Solved, alone, own_nodes, solve_all};
 use super::steps::Steps;
 
-/// Work units of one bound: about 10 ms of one core.
-const WORK: u64 = 20_000;
-/// So many bounds in a row start from the node contents and prices of the one before.
-const IN_A_ROW: usize = 32;
 /// The largest number of moments at which pods came or left. If there are more, the time is divided into so many steps, and changes
 /// within a step are taken together. A pod that runs only for part of a step does not count in it.
 const MOMENTS: u32 = 6_000;
-
-/// The number of pods of each class.
-type Present = Vec<u32>;
 
 /// The bounds of a replay, in micro-dollars per hour.
 #[derive(Clone, Debug, Default)]
@@ -44,14 +34,6 @@ pub struct Bounds {
     pub excess: Vec<u64>,
     /// By machine: whether a static pool keeps it. The bound has such nodes for nothing.
     pub kept: Vec<bool>,
-}
-
-/// The proven bound and the cost of the best known plan, in micro-dollars per hour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Solved {
-    pub bound: u64,
-    /// `u64::MAX` if no plan is known.
-    pub plan: u64,
 }
 
 /// All pods of a replay as one problem.
@@ -153,16 +135,23 @@ pub(super) fn of(history: &History, problem: &Problem, classes: &BTreeMap<usize,
     };
     let bought: Vec<Present> =
         history.machines.iter().map(|machine| bought_for(&machine.bought_for)).collect();
+    let ends = moments.iter().skip(1).map(|(at, _)| *at).chain([history.played]);
+    let lasting = moments.iter().zip(ends).map(|((at, present), end)| (present, end.saturating_sub(*at)));
+    // The pods that a machine was bought for count in the split of the gap, not in the limit.
+    let all = lasting.chain(bought.iter().map(|present| (present, Duration::ZERO)));
     let mut asked: Vec<Present> = Vec::new();
-    let mut known: BTreeSet<&Present> = BTreeSet::from([&none]);
-    for present in moments.iter().map(|(_, present)| present).chain(&bought) {
-        if known.insert(present) {
+    let mut lengths: Vec<Duration> = Vec::new();
+    let mut known: BTreeMap<&Present, usize> = BTreeMap::new();
+    for (present, length) in all.filter(|(present, _)| **present != none) {
+        let at = *known.entry(present).or_insert_with(|| {
             asked.push(present.clone());
-        }
+            lengths.push(Duration::ZERO);
+            asked.len() - 1
+        });
+        lengths[at] += length;
     }
     let alone = alone(problem);
-    let mut solved = solve_all(problem, &asked);
-    spread(&asked, &alone, &mut solved);
+    let solved = solve_all(problem, &asked, &lengths, &alone);
     let mut by_present: BTreeMap<&Present, Solved> = asked.iter().zip(solved).collect();
     by_present.insert(&none, Solved { bound: 0, plan: 0 });
     let excess = history.machines.iter().zip(&bought).map(|(machine, bought)| {
@@ -203,37 +192,6 @@ fn best_known<'a>(
         (at, plan(counted).saturating_add(own_nodes(&present, counted, alone)))
     };
     Steps::of_levels(times.into_iter().map(level))
-}
-
-/// Returns the price of the cheapest node for one pod of each class; `u64::MAX` if there is none.
-pub(super) fn alone(problem: &Problem) -> Vec<u64> {
-    let least = |class: &poolwright_solver::PodClass| {
-        let candidates = class.candidates.iter().map(|at| &problem.candidates[*at as usize]);
-        let fit = candidates
-            .filter(|one| one.capacity.iter().zip(&class.requests).all(|(room, asked)| room >= asked));
-        // A stock could run out.
-        fit.filter(|one| one.max_nodes.is_none()).map(|one| one.price.micros()).min().unwrap_or(u64::MAX)
-    };
-    problem.classes.iter().map(least).collect()
-}
-
-/// Returns the price of an own node for every pod of `these` that is not among `others`.
-fn own_nodes(these: &Present, others: &Present, alone: &[u64]) -> u64 {
-    let more = these.iter().zip(others).map(|(these, others)| u64::from(these.saturating_sub(*others)));
-    more.zip(alone).fold(0, |sum, (count, price)| sum.saturating_add(count.saturating_mul(*price)))
-}
-
-/// Improves each result by the ones before and after it. Fewer pods never cost more, and pods on nodes of their own cost no less
-/// than in the best plan. So two results differ by no more than such nodes for the pods that differ.
-pub(super) fn spread(asked: &[Present], alone: &[u64], solved: &mut [Solved]) {
-    let pairs: Vec<(usize, usize)> = (1..asked.len()).map(|at| (at - 1, at)).collect();
-    for (from, to) in pairs.iter().copied().chain(pairs.iter().rev().map(|(from, to)| (*to, *from))) {
-        let (gone, new) =
-            (own_nodes(&asked[from], &asked[to], alone), own_nodes(&asked[to], &asked[from], alone));
-        let known = solved[from];
-        solved[to].bound = solved[to].bound.max(known.bound.saturating_sub(gone));
-        solved[to].plan = solved[to].plan.min(known.plan.saturating_add(new));
-    }
 }
 
 /// Returns the least number of each class from each moment to the next. Changes within one time step of a moment add no moment:
@@ -342,54 +300,6 @@ struct AtOnce;
 impl StopSignal for AtOnce {
     fn should_stop(&mut self) -> bool {
         true
-    }
-}
-
-/// Solves for each set of pods, on one thread per core. The assignment to threads does not affect the result.
-pub(super) fn solve_all(problem: &Problem, all: &[Present]) -> Vec<Solved> {
-    let rows: Vec<&[Present]> = all.chunks(IN_A_ROW).collect();
-    let next = AtomicUsize::new(0);
-    let found: Mutex<BTreeMap<usize, Vec<Solved>>> = Mutex::default();
-    let work = || {
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(row) = rows.get(at) else { return };
-            let mut warm = Warm::default();
-            let solved = row.iter().map(|present| solved(problem, present, &mut warm)).collect();
-            found.lock().unwrap_or_else(PoisonError::into_inner).insert(at, solved);
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(work);
-        }
-    });
-    found.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().flatten().collect()
-}
-
-/// Proves a lower bound on the cost per hour of nodes that hold these numbers of pods, and finds a plan for them. `warm` is the
-/// memory of the solve before.
-fn solved(problem: &Problem, present: &Present, warm: &mut Warm) -> Solved {
-    let classes = problem.classes.iter().zip(present).filter(|(_, count)| **count > 0);
-    let classes: Vec<_> = classes
-        .map(|(class, count)| {
-            let mut class = class.clone();
-            class.count = *count;
-            class
-        })
-        .collect();
-    let mut asked = Problem { classes, ..problem.clone() };
-    let paid = indispensable::pay(&mut asked);
-    let options = Options { work: WORK, threads: 1, ..Options::default() };
-    // The solver's bound holds for plans that place as many pods. If the solution leaves pods out, no bound follows for all of
-    // them.
-    match solve_from(&asked, &options, warm, &mut NeverStop) {
-        Ok((solution, memory)) if solution.unplaced.is_empty() => {
-            *warm = memory;
-            Solved { bound: paid + solution.bound.micros(), plan: paid + solution.cost.micros() }
-        }
-        _ => Solved { bound: 0, plan: u64::MAX },
     }
 }
 

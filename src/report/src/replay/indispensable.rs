@@ -4,6 +4,7 @@
 //! nowhere else, a whole one must be there. Such nodes are paid in full, and the solver proves a bound for the rest of the
 //! cost, with their room as free. No node counts twice: every plan buys them, and without them it is a plan for the rest.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use poolwright_solver::{ExistingNode, PodClass, Problem};
@@ -14,46 +15,64 @@ const MOST: u64 = 64;
 /// Pays the indispensable nodes of `problem`, and returns their price in micro-dollars per hour. Afterwards they are existing
 /// nodes.
 ///
-/// Plans for the changed problem, together with these nodes, are plans for the original one. A bound of the changed problem,
-/// plus the price, is a bound of the original one.
+/// A bound of the changed problem, plus the price, is a bound of the original one. For a plan of the original problem has the
+/// nodes that are paid, or nodes in their place that cost no less, hold no more and admit no other pods. Move the pods of these
+/// to the existing nodes, and give up the nodes. What remains is a plan of the changed problem.
+///
+/// A plan of the changed problem, with the paid nodes bought, is also a plan of the original one.
 pub(super) fn pay(problem: &mut Problem) -> u64 {
     // With commitments, the price of a node depends on the others; the room of shared GPUs is more than a sum.
     if !problem.commitments.is_empty() || problem.candidates.iter().any(|candidate| candidate.gpus.is_some())
     {
         return 0;
     }
-    let homes: Vec<Vec<u32>> = (0..problem.classes.len()).map(|class| homes(problem, class)).collect();
-    let mut kinds: Vec<&Vec<u32>> = homes.iter().filter(|homes| is_one_kind(problem, homes)).collect();
-    kinds.sort_unstable_by_key(|kind| (kind.len(), *kind));
-    kinds.dedup();
+    let homes: Vec<Vec<u32>> = problem.classes.iter().map(|class| homes(problem, class)).collect();
+    let kinds: BTreeSet<(usize, &Vec<u32>)> = homes.iter().map(|homes| (homes.len(), homes)).collect();
     let mut paid: BTreeSet<u32> = BTreeSet::new();
     let mut price = 0;
-    for kind in kinds {
-        let count = least(problem, &homes, kind);
-        let candidate = &problem.candidates[kind[0] as usize];
-        let Some(sum) = candidate.price.micros().checked_mul(count).filter(|_| count <= MOST) else {
-            continue;
-        };
+    for (_, kind) in kinds {
         // Nodes of a kind that shares a candidate with another could be the same nodes.
         if kind.iter().any(|candidate| paid.contains(candidate)) {
             continue;
         }
+        let Some(best) = best(problem, kind) else { continue };
+        let within = |homes: &[u32]| !homes.is_empty() && homes.iter().all(|home| kind.contains(home));
+        let bound: Vec<&PodClass> = problem
+            .classes
+            .iter()
+            .zip(&homes)
+            .filter(|(_, homes)| within(homes))
+            .map(|(class, _)| class)
+            .collect();
+        let candidate = &problem.candidates[best as usize];
+        let count = least(&candidate.capacity, &bound);
+        let Some(sum) = candidate.price.micros().checked_mul(count).filter(|_| count <= MOST) else {
+            continue;
+        };
         paid.extend(kind);
         price += sum;
         let node = ExistingNode { free: candidate.capacity.clone(), ..ExistingNode::default() };
         let first = problem.existing.len() as u32;
         let last = first + count as u32;
         problem.existing.extend((first..last).map(|_| node.clone()));
-        for class in problem.classes.iter_mut().filter(|class| class.candidates.contains(&kind[0])) {
+        for class in problem.classes.iter_mut().filter(|class| admits(class, best)) {
             class.existing.extend(first..last);
         }
     }
     price
 }
 
-/// Returns the candidates that hold a pod of the class.
-fn homes(problem: &Problem, class: usize) -> Vec<u32> {
-    let class = &problem.classes[class];
+/// Returns whether the pods of the class may use the candidate.
+fn admits(class: &PodClass, candidate: u32) -> bool {
+    class.candidates.binary_search(&candidate).is_ok()
+}
+
+/// Returns the candidates that hold a pod of the class; none if there are nodes already that its pods may use. They need no new ones
+/// then.
+fn homes(problem: &Problem, class: &PodClass) -> Vec<u32> {
+    if !class.existing.is_empty() {
+        return Vec::new();
+    }
     let holds = |candidate: &u32| {
         let capacity = &problem.candidates[*candidate as usize].capacity;
         capacity.iter().zip(&class.requests).all(|(room, request)| room >= request)
@@ -61,33 +80,64 @@ fn homes(problem: &Problem, class: usize) -> Vec<u32> {
     class.candidates.iter().copied().filter(holds).collect()
 }
 
-/// Returns whether these candidates have the same price and the same room and admit the same pods, such as one type in several
-/// zones.
-fn is_one_kind(problem: &Problem, candidates: &[u32]) -> bool {
-    let admits_none_or_all = |class: &PodClass| {
-        let admitted = candidates.iter().filter(|candidate| class.candidates.contains(candidate)).count();
-        admitted == 0 || admitted == candidates.len()
+/// Returns the candidate among these that can stand for each of them: none costs less, has more room, or admits other pods. So it
+/// is with one type in several zones, or on-demand and as spot. Returns `None` if there is no such candidate.
+fn best(problem: &Problem, kind: &[u32]) -> Option<u32> {
+    let candidate = |at: u32| &problem.candidates[at as usize];
+    let total = |at: u32| candidate(at).capacity.iter().map(|room| u128::from(*room)).sum::<u128>();
+    let admitted = |at: u32| problem.classes.iter().filter(|class| admits(class, at)).count();
+    let cheapest = kind.iter().map(|at| candidate(*at).price).min()?;
+    let equal = kind.iter().copied().filter(|at| candidate(*at).price == cheapest);
+    // If one of them stands for all, it has the most room and admits the most classes.
+    let best = equal.max_by_key(|at| (total(*at), admitted(*at), Reverse(*at)))?;
+    let has_more_room = |other: u32| {
+        candidate(other).capacity.iter().zip(&candidate(best).capacity).any(|(other, best)| other > best)
     };
-    let equal = |one: u32, other: u32| {
-        let (one, other) = (&problem.candidates[one as usize], &problem.candidates[other as usize]);
-        one.price == other.price && one.capacity == other.capacity
-    };
-    candidates.first().is_some_and(|first| candidates.iter().all(|other| equal(*first, *other)))
-        && problem.classes.iter().all(admits_none_or_all)
+    let admits_others =
+        |other: u32| problem.classes.iter().any(|class| admits(class, other) && !admits(class, best));
+    let stands_for_all = kind.iter().all(|other| !has_more_room(*other) && !admits_others(*other));
+    stands_for_all.then_some(best)
 }
 
-/// Returns how many nodes of `kind` every plan has: enough for the pods that fit nowhere else.
-fn least(problem: &Problem, homes: &[Vec<u32>], kind: &[u32]) -> u64 {
-    let capacity = &problem.candidates[kind[0] as usize].capacity;
-    let bound_to_it = || {
-        let within = |homes: &[u32]| !homes.is_empty() && homes.iter().all(|home| kind.contains(home));
-        problem.classes.iter().zip(homes).filter(move |(_, homes)| within(homes)).map(|(class, _)| class)
-    };
-    let for_resource = |(at, room): (usize, &u64)| {
-        let sum: u128 =
-            bound_to_it().map(|class| u128::from(class.requests[at]) * u128::from(class.count)).sum();
+/// Returns how many nodes of this room the pods of these classes need at least, if each fits one alone.
+///
+/// Three proofs count, and the highest is the result. The nodes have at least the room that all pods request together. If `k + 1`
+/// pods exceed the room of one resource even if each is like the smallest of them, a node has at most `k` of them. And pods of
+/// which no two fit together need a node each.
+fn least(room: &[u64], classes: &[&PodClass]) -> u64 {
+    let of_resource = |(at, room): (usize, &u64)| {
+        let each = || classes.iter().map(move |class| (class.requests[at], u64::from(class.count)));
+        let sum: u128 = each().map(|(request, count)| u128::from(request) * u128::from(count)).sum();
         // A resource without room is requested by none of these pods.
-        u64::try_from(sum.div_ceil(u128::from((*room).max(1)))).unwrap_or(u64::MAX)
+        let by_sum = u64::try_from(sum.div_ceil(u128::from((*room).max(1)))).unwrap_or(u64::MAX);
+        // Of each pod and of all that are no smaller, a node has at most so many.
+        let fit = |request: u64| room.checked_div(request).map(|most| most.max(1));
+        let by_number = each().filter_map(|(request, _)| fit(request)).map(|most| {
+            let as_large = each().filter(|(request, _)| fit(*request).is_some_and(|fit| fit <= most));
+            as_large.map(|(_, count)| count).sum::<u64>().div_ceil(most)
+        });
+        by_number.max().unwrap_or(0).max(by_sum)
     };
-    capacity.iter().enumerate().map(for_resource).max().unwrap_or(0)
+    room.iter().enumerate().map(of_resource).max().unwrap_or(0).max(apart(room, classes))
+}
+
+/// Returns the number of some pods of which no two fit a node of this room together.
+fn apart(room: &[u64], classes: &[&PodClass]) -> u64 {
+    let mut all = classes.to_vec();
+    // Of classes that are apart from themselves, every pod counts.
+    all.sort_by_key(|class| (meet(room, class, class), Reverse(class.count)));
+    let mut chosen: Vec<&PodClass> = Vec::new();
+    for class in all {
+        if chosen.iter().all(|other| !meet(room, class, other)) {
+            chosen.push(class);
+        }
+    }
+    let pods = |class: &&PodClass| if meet(room, class, class) { 1 } else { u64::from(class.count) };
+    chosen.iter().map(pods).sum()
+}
+
+/// Returns whether a pod of each of two classes fit a node of this room together.
+fn meet(room: &[u64], one: &PodClass, other: &PodClass) -> bool {
+    let together = one.requests.iter().zip(&other.requests).map(|(one, other)| one.saturating_add(*other));
+    together.zip(room).all(|(sum, room)| sum <= *room)
 }

@@ -7,6 +7,7 @@ mod gap;
 mod history;
 mod idle;
 mod indispensable;
+mod solves;
 mod steps;
 #[cfg(test)]
 mod tests;

@@ -6,36 +6,48 @@ use std::time::Duration;
 
 use poolwright_catalog::{OfferingId, ResourceName, UsdPerHour};
 use poolwright_core::{Pod as Model, PodKey, PodSpec};
-use poolwright_solver::{Candidate, PodClass, Problem};
+use poolwright_solver::{Candidate, ExistingNode, PodClass, Problem};
 use poolwright_terms::CapacityType;
 use proptest::prelude::*;
 
-use super::bound::{Bounds, of, solve_all, spread};
-use super::{Cause, End, History, Idle, Machine, Pod, Report, Told, bound};
+use super::bound::{Bounds, of};
+use super::solves::{Present, Solved, alone, solve_all};
+use super::{Cause, End, History, Idle, Machine, Pod, Report, Told};
 use crate::money::Usd;
 
 /// One dollar in micro-dollars.
 const USD: u64 = 1_000_000;
+/// The candidates of a class that may use two.
+const BOTH: &[u32] = &[0, 1];
 
-/// Builds a problem of one resource from (price, room) of candidates, and (request, candidates) of classes.
-fn problem(candidates: &[(u64, u64)], classes: &[(u64, &[u32])]) -> Problem {
-    let candidate = |(price, room): &(u64, u64)| Candidate {
+/// Builds a problem of some resources from (price, room) of candidates, and (request, candidates) of classes.
+fn problem<const RESOURCES: usize>(
+    candidates: &[(u64, [u64; RESOURCES])],
+    classes: &[([u64; RESOURCES], &[u32])],
+) -> Problem {
+    let candidate = |(price, room): &(u64, [u64; RESOURCES])| Candidate {
         price: UsdPerHour::from_micros(*price),
-        capacity: vec![*room],
+        capacity: room.to_vec(),
         ..Candidate::default()
     };
-    let class = |(request, candidates): &(u64, &[u32])| PodClass {
-        requests: vec![*request],
+    let class = |(requests, candidates): &([u64; RESOURCES], &[u32])| PodClass {
+        requests: requests.to_vec(),
         count: 1,
         candidates: candidates.to_vec(),
         ..PodClass::default()
     };
+    let resources = [ResourceName::CPU, ResourceName::MEMORY].into_iter().take(RESOURCES);
     Problem {
-        resources: vec![ResourceName::CPU.into()],
+        resources: resources.map(ResourceName::from).collect(),
         candidates: candidates.iter().map(candidate).collect(),
         classes: classes.iter().map(class).collect(),
         ..Problem::default()
     }
+}
+
+/// Solves for sets of pods of which each counts for an hour.
+fn solved(problem: &Problem, all: &[Present]) -> Vec<Solved> {
+    solve_all(problem, all, &vec![Duration::from_hours(1); all.len()], &alone(problem))
 }
 
 /// Returns the least cost of nodes for these pods by trying all partitions; `None` if some pod fits nowhere.
@@ -46,9 +58,9 @@ fn optimum(problem: &Problem, present: &[u32]) -> Option<u64> {
         let held =
             || (0..pods.len()).filter(move |at| set >> at & 1 == 1).map(|at| &problem.classes[pods[at]]);
         let holds = |at: &u32| {
-            let room = problem.candidates[*at as usize].capacity[0];
+            let mut room = problem.candidates[*at as usize].capacity.iter().enumerate();
             held().all(|class| class.candidates.contains(at))
-                && held().map(|class| class.requests[0]).sum::<u64>() <= room
+                && room.all(|(of, room)| held().map(|class| class.requests[of]).sum::<u64>() <= *room)
         };
         let fit = (0..problem.candidates.len() as u32).filter(holds);
         fit.map(|at| problem.candidates[at as usize].price.micros()).min()
@@ -67,12 +79,14 @@ proptest! {
 
     #[test]
     fn the_limit_is_never_above_the_optimum_nor_the_plan_below_it(
-        candidates in proptest::collection::vec((1..40u64, 1..9u64), 1..5),
-        classes in proptest::collection::vec((1..9u64, 1..16u32), 3),
+        other in 41..44u64,
+        candidates in proptest::collection::vec((1..50u64, [1..10u64, 1..10u64]), 1..5),
+        classes in proptest::collection::vec(([1..9u64, 1..9u64], 1..16u32), 3),
         presents in proptest::collection::vec(proptest::collection::vec(0..3u32, 3), 1..5),
     ) {
-        // The first candidate holds every pod, so that all can be placed. A second one equals it, such as another zone.
-        let candidates: Vec<(u64, u64)> = [(41 * USD, 9), (41 * USD, 9)]
+        // The first candidate holds every pod, so that all can be placed. The second is like it and costs no less, such as another
+        // zone. Others may hold as much, for more or less.
+        let candidates: Vec<(u64, [u64; 2])> = [(41 * USD, [9, 9]), (other * USD, [9, 9])]
             .into_iter()
             .chain(candidates.into_iter().map(|(price, room)| (price * USD, room)))
             .collect();
@@ -80,28 +94,66 @@ proptest! {
             .iter()
             .map(|(_, bits)| (0..candidates.len() as u32).filter(|at| *at < 2 || bits >> (at - 2) & 1 == 1).collect())
             .collect();
-        let classes: Vec<(u64, &[u32])> =
-            classes.iter().zip(&allowed).map(|((request, _), allowed)| (*request, allowed.as_slice())).collect();
+        let classes: Vec<([u64; 2], &[u32])> =
+            classes.iter().zip(&allowed).map(|((requests, _), allowed)| (*requests, allowed.as_slice())).collect();
         let problem = problem(&candidates, &classes);
-        let presents: Vec<Vec<u32>> = presents.into_iter().filter(|present| present.iter().sum::<u32>() > 0).collect();
-        let mut solved = solve_all(&problem, &presents);
-        spread(&presents, &bound::alone(&problem), &mut solved);
-        for (present, solved) in presents.iter().zip(solved) {
+        let presents: Vec<Present> = presents.into_iter().filter(|present| present.iter().sum::<u32>() > 0).collect();
+        for (present, solved) in presents.iter().zip(solved(&problem, &presents)) {
             let least = optimum(&problem, present).expect("the first candidate holds every pod");
             prop_assert!(solved.bound <= least, "{present:?}: bound {} above the optimum {least}", solved.bound);
             prop_assert!(solved.plan >= least, "{present:?}: plan {} below the optimum {least}", solved.plan);
         }
+    }
+
+    #[test]
+    fn the_paid_nodes_are_never_dearer_than_the_optimum(
+        prices in [20..40u64, 20..40u64],
+        rooms in [[6..10u64, 6..10u64], [6..10u64, 6..10u64]],
+        classes in proptest::collection::vec(([1..7u64, 1..7u64], 1..4u32), 1..4),
+    ) {
+        // All pods fit both candidates alone, so that nodes are paid if one of the candidates stands for both.
+        let candidates = [(prices[0] * USD, rooms[0]), (prices[1] * USD, rooms[1])];
+        let requests: Vec<([u64; 2], &[u32])> =
+            classes.iter().map(|(requests, _)| (*requests, BOTH)).collect();
+        let mut problem = problem(&candidates, &requests);
+        let present: Present = classes.iter().map(|(_, count)| (*count).min(2)).collect();
+        let least = optimum(&problem, &present).expect("each pod fits a node of its own");
+        for (class, count) in problem.classes.iter_mut().zip(&present) {
+            class.count = *count;
+        }
+        let paid = super::indispensable::pay(&mut problem);
+        prop_assert!(paid <= least, "{present:?}: paid {paid} above the optimum {least}");
     }
 }
 
 #[test]
 fn a_node_that_a_pod_cannot_do_without_counts_whole() {
     // The first pod needs a quarter of the only node that it may use. The others need more than the rest of that node.
-    let problem = problem(&[(31 * USD, 8), (USD, 1)], &[(2, &[0]), (1, &[0, 1])]);
+    let problem = problem(&[(31 * USD, [8]), (USD, [1])], &[([2], &[0]), ([1], &[0, 1])]);
     let mut asked = problem.clone();
     assert_eq!(super::indispensable::pay(&mut asked), 31 * USD);
-    let solved = solve_all(&problem, &[vec![1, 10]]);
-    assert_eq!(solved[0].bound, 35 * USD);
+    assert_eq!(solved(&problem, &[vec![1, 10]])[0].bound, 35 * USD);
+}
+
+#[test]
+fn nodes_are_indispensable_if_pods_fit_no_others_and_not_together() {
+    // The price of the nodes that pods with these requests need, if all may use one type. It is also sold at a higher price.
+    let paid = |requests: &[[u64; 2]]| {
+        let classes: Vec<([u64; 2], &[u32])> = requests.iter().map(|request| (*request, BOTH)).collect();
+        super::indispensable::pay(&mut problem(&[(USD, [8, 8]), (2 * USD, [8, 8])], &classes)) / USD
+    };
+    assert_eq!(paid(&[[1, 1]]), 1, "the dearer price changes nothing");
+    assert_eq!(paid(&[[3, 1]; 5]), 3, "a node has two of them, though their sum fits two nodes");
+    assert_eq!(paid(&[[5, 1], [4, 5], [4, 4]]), 3, "no two fit together, each pair for its own resource");
+    assert_eq!(paid(&[[4, 4], [4, 4]]), 1, "both fit one node");
+}
+
+#[test]
+fn no_node_is_indispensable_for_pods_that_may_use_nodes_which_are_there() {
+    let mut asked = problem(&[(USD, [8])], &[([5], &[0])]);
+    asked.existing.push(ExistingNode { free: vec![8], ..ExistingNode::default() });
+    asked.classes[0].existing = vec![0];
+    assert_eq!(super::indispensable::pay(&mut asked), 0);
 }
 
 const SMALL: u64 = USD;
@@ -146,7 +198,7 @@ fn pod(from: u64, until: u64) -> Pod {
 /// Returns the parts of the gap of a world of `hours`, in micro-dollars, after a check that they add up to the gap.
 fn parts(machines: Vec<Machine>, pods: Vec<Pod>, hours: u64) -> [u128; 6] {
     let history = History { played: Duration::from_hours(hours), machines, pods, ..History::default() };
-    let problem = problem(&[(SMALL, 1), (LARGE, 4)], &[(1, &[0, 1])]);
+    let problem = problem(&[(SMALL, [1]), (LARGE, [4])], &[([1], &[0, 1])]);
     let classes: BTreeMap<usize, usize> = (0..history.pods.len()).map(|at| (at, 0)).collect();
     let report = Report::new(&history, of(&history, &problem, &classes), history.played, Vec::new());
     let parts = Cause::ALL.map(|cause| report.gap.amount(cause).0);
