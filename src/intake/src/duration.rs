@@ -24,6 +24,7 @@ pub(crate) fn of(from: &k8s::Pod, requests: &ResourceList, priority: i32) -> Pod
         started: status.and_then(|status| status.start_time.as_ref()).map(|time| time.0),
         ran_before: annotation(RAN_FOR_ANNOTATION).unwrap_or_default(),
         expected: annotation(EXPECTED_DURATION_ANNOTATION),
+        reported: None,
         deadline: deadline.map(SignedDuration::from_secs),
         is_evicted: status.is_some_and(is_evicted),
         is_service: false,

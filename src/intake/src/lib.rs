@@ -55,7 +55,7 @@ pub use duration::ignored_annotations;
 pub use error::IntakeError;
 pub use gangs::{JobSet, LeaderWorkerSet, job_set, leader_worker_set};
 pub use manifest::Manifest;
-pub use namespace::{ignored_limits, namespace};
+pub use namespace::{ignored_in_namespace, namespace};
 pub use new_volumes::unread_of_drivers;
 pub use node::node;
 pub use pod::pod;

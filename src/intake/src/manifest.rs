@@ -23,6 +23,7 @@ mod quotas;
 mod ray_refusals;
 mod read;
 mod refusals;
+mod reports;
 mod revisions;
 mod runtime_refusals;
 mod scale_down;
@@ -292,6 +293,7 @@ fn read_within<'a>(
             return (manifest, errors);
         }
     }
+    reports::put_in(&objects, &mut manifest);
     shared.gangs.form(&mut manifest, &shared.owned);
     shared.bound.tell(&mut manifest);
     let unread = storage::unread(&objects, &manifest);

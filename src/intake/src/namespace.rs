@@ -1,11 +1,13 @@
 //! Namespaces: their labels, and the limits that their annotations state.
 
 use k8s_openapi::api::core::v1 as k8s;
-use poolwright_api::meant;
+use poolwright_api::{FieldProblem, meant};
 use poolwright_core::{Namespace, NamespaceLimit};
 use poolwright_terms::keys::DOMAIN;
 
-/// Converts a namespace. Limits that cannot be read count as such ([`ignored_limits`]).
+use crate::admission::Admission;
+
+/// Converts a namespace. Limits that cannot be read count as such ([`ignored_in_namespace`]).
 pub fn namespace(from: &k8s::Namespace) -> Namespace {
     let meta = &from.metadata;
     Namespace {
@@ -16,7 +18,7 @@ pub fn namespace(from: &k8s::Namespace) -> Namespace {
 }
 
 /// Returns the limits of a namespace that cannot be read, and what counts instead. Names of annotations may be misspelt, too.
-pub fn ignored_limits(from: &k8s::Namespace) -> Option<String> {
+pub(crate) fn ignored_limits(from: &k8s::Namespace) -> Option<String> {
     let unreadable = stated(from).filter_map(|(limit, amount)| {
         let (key, name, problem) = (limit.annotation(), limit.name(), amount.err()?);
         Some(format!(
@@ -35,6 +37,15 @@ pub fn ignored_limits(from: &k8s::Namespace) -> Option<String> {
     });
     let problems: Vec<String> = unreadable.chain(unknown).collect();
     Some(problems.join("; ")).filter(|text| !text.is_empty())
+}
+
+/// Returns what of a namespace cannot be read: its limits, and what it adds to its pods.
+pub fn ignored_in_namespace(from: &k8s::Namespace) -> Option<String> {
+    let unreadable = Admission::default().add_namespace(from).err().into_iter().flatten();
+    let unreadable =
+        unreadable.map(|FieldProblem { path, cause, next_step }| format!("{path}: {cause}; {next_step}"));
+    let ignored: Vec<String> = ignored_limits(from).into_iter().chain(unreadable).collect();
+    Some(ignored.join("; ")).filter(|text| !text.is_empty())
 }
 
 /// Returns the limits that the annotations state, or what is wrong with them.

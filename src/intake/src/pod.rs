@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as k8s;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use poolwright_api::FieldProblem;
 use poolwright_core::{ObjectKey, Pod, PodHealth, PodKey, PodPhase, PodRole, PodSpec, Uid};
 
@@ -54,6 +54,7 @@ pub(crate) fn convert(from: &k8s::Pod, path: &str) -> Result<Pod, FieldProblem> 
         group: pod_groups::group_of(spec).or(gang),
         gang: mark.map(Box::new),
         role: role(meta),
+        daemonset: daemonset_of(meta),
         replaces: None,
         phase: phase(from, spec),
         health: health(from.status.as_ref()),
@@ -119,16 +120,26 @@ fn priority(spec: &k8s::PodSpec) -> i32 {
 }
 
 pub(crate) fn owner_of(meta: &ObjectMeta) -> Option<Uid> {
-    let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
-    Some(Uid(owner.uid.clone()))
+    controller_of(meta).map(|owner| Uid(owner.uid.clone()))
+}
+
+fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
+    meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
+}
+
+/// Returns the name of the DaemonSet that is the controller of a pod, if it is written.
+fn daemonset_of(meta: &ObjectMeta) -> Option<String> {
+    let owner = controller_of(meta).filter(|_| role(meta) == PodRole::DaemonSet)?;
+    Some(owner.name.clone()).filter(|name| !name.is_empty())
 }
 
 fn role(meta: &ObjectMeta) -> PodRole {
     if meta.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(MIRROR_ANNOTATION)) {
         return PodRole::Mirror;
     }
-    let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
-    match owner.map(|owner| (owner.api_version.split('/').next().unwrap_or_default(), owner.kind.as_str())) {
+    match controller_of(meta)
+        .map(|owner| (owner.api_version.split('/').next().unwrap_or_default(), owner.kind.as_str()))
+    {
         Some(("apps", "DaemonSet")) => PodRole::DaemonSet,
         Some(("v1", "Node")) => PodRole::Mirror,
         _ => PodRole::Workload,

@@ -86,6 +86,7 @@ fn pod(at: usize, requests: ResourceList) -> Pod {
         group: None,
         gang: None,
         role: PodRole::Workload,
+        daemonset: None,
         replaces: None,
         phase: PodPhase::Unschedulable { since: Timestamp::UNIX_EPOCH, message: String::new() },
         health: PodHealth::default(),

@@ -227,15 +227,16 @@ impl Objects {
             let ignored = poolwright_intake::ignored_annotations(pod);
             notes.extend(ignored.map(|ignored| format!("Pod {namespace}/{name}: ignored {ignored}")));
         }
+        let mut admission = Admission::default();
         for namespace in &self.namespaces {
-            let ignored = poolwright_intake::ignored_limits(namespace);
-            notes.extend(
-                ignored.map(|ignored| format!("Namespace {}: ignored {ignored}", namespace.name_any())),
-            );
+            let name = namespace.name_any();
+            let added = admission.add_namespace(namespace).ok().flatten();
+            notes.extend(added.map(|added| format!("Namespace {name}: {added}")));
+            let ignored = poolwright_intake::ignored_in_namespace(namespace);
+            notes.extend(ignored.map(|ignored| format!("Namespace {name}: ignored {ignored}")));
         }
         let namespaces: Vec<Namespace> = self.namespaces.iter().map(poolwright_intake::namespace).collect();
         let nodes = convert(&self.nodes, poolwright_intake::node, notes);
-        let mut admission = Admission::default();
         for range in &self.limit_ranges {
             for problem in admission.add_limit_range(range).err().into_iter().flatten() {
                 let (namespace, name) = (range.namespace().unwrap_or_default(), range.name_any());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use poolwright_api::NodePool;
-use poolwright_core::{DaemonSet, Namespace, PodKey, Snapshot};
+use poolwright_core::{Namespace, PodKey, Snapshot};
 use poolwright_intake::IntakeError;
 use poolwright_intake::manifest::Manifest;
 use poolwright_report::plan::CatalogueSummary;
@@ -140,21 +140,6 @@ pub fn input(
     };
     makers::want_own_pods(&mut snapshot);
     assumed_volumes::assume(&mut snapshot, &mut notes);
-    let sized: Vec<DaemonSet> =
-        snapshot.daemonsets.values().map(|set| set.sized_as(&snapshot.pods)).collect();
-    for set in sized {
-        if snapshot
-            .daemonsets
-            .get(&set.key)
-            .is_some_and(|template| template.spec.requests != set.spec.requests)
-        {
-            notes.push(format!(
-                "DaemonSet {}: its pods ask for more than its template; new nodes have room for such pods",
-                set.key
-            ));
-            snapshot.daemonsets.insert(set.key.clone(), Arc::new(set));
-        }
-    }
     let lost_pools = left_out.iter().filter_map(|object| object.strip_prefix("NodePool "));
     let lost_pools: Vec<String> = lost_pools.map(str::to_owned).collect();
     let unused = classes

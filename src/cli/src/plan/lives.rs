@@ -1,4 +1,5 @@
-//! Reads what the controller of the current cluster has learned about the durations of pods, nodes without work, and pods that come.
+//! What is known about the durations of pods: what the controller of the current cluster has learned, also about nodes without work
+//! and pods that come, and what pods of files declare.
 
 use std::sync::Arc;
 
@@ -6,8 +7,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use kube::{Api, Client, Error};
+use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_controller::{LIVES, Learned, causes};
-use poolwright_core::{Lives, Snapshot};
+use poolwright_core::{Lives, PodPhase, PodRole, Snapshot};
 
 /// The namespace that the manifests of the controller use. It is tried if you may not look into all namespaces.
 const NAMESPACE: &str = "poolwright";
@@ -51,4 +53,13 @@ pub fn put_in(snapshot: &mut Snapshot, learned: Result<Learned, String>, now: Ti
     lives.refresh(running, now);
     snapshot.lives = Arc::new(lives);
     unread
+}
+
+/// Adds to a snapshot of files what its pods declare about their durations, if one does. Nothing has been learned there, so usual
+/// durations count for the others.
+pub fn put_in_declared(snapshot: &mut Snapshot) {
+    let mut running = snapshot.pods.values().filter(|pod| pod.phase != PodPhase::Finished);
+    if running.any(|pod| pod.role == PodRole::Workload && pod.duration.is_declared()) {
+        put_in(snapshot, Ok(Learned::default()), SystemClock::new().now());
+    }
 }

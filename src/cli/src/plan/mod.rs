@@ -5,6 +5,7 @@ pub mod assumed_volumes;
 pub mod buyable;
 mod cluster;
 pub mod commitments;
+pub mod daemons;
 mod existing;
 mod files;
 mod gpu_notes;
@@ -278,6 +279,7 @@ pub fn prepare(
         files::input(&flags.filename, namespace, &existing, &offers)?
     };
     existing::add(existing, &mut input.snapshot, &mut input.notes)?;
+    input.notes.extend(daemons::size(&mut input.snapshot));
     let Snapshot { pools, pods, nodes, .. } = &input.snapshot;
     let (pools, nodes) = (pools.values().map(|pool| &**pool), nodes.values().map(|node| &**node));
     input.notes.extend(not_sold::unknown(&offers.catalogue, pools, pods.unbound(), nodes));
@@ -291,6 +293,7 @@ pub fn prepare(
     input.notes.extend(sold.notes(input.snapshot.pools.values().map(|pool| &**pool)));
     // A cluster shows everything.
     if input.origin != missing::Origin::Cluster {
+        lives::put_in_declared(&mut input.snapshot);
         input.notes.splice(0..0, unseen::notes(&input.snapshot));
     }
     let Prepaid { terms, reserved } = prepaid;

@@ -204,14 +204,15 @@ watched! {
         known: |all, key| all.nodes.get(key.name).map(|one| (**one).clone()),
     }
 
-    /// Namespaces, for namespace selectors of pods and for the limits of namespaces.
+    /// Namespaces, for namespace selectors of pods, for the limits of namespaces, and for what they add to their pods.
     Namespaces("Namespace"): k8s::Namespace => Namespace {
         need: Need::ToDecide,
         read: always(intake::namespace),
-        ignored: intake::ignored_limits,
-        apply: |state, namespace| state.index.apply_namespace(namespace),
-        delete: |state, key| state.index.delete_namespace(key.name),
-        reset: |state, all, _| state.index.reset_namespaces(all),
+        keep: |state, namespace| state.templates.keep_namespace(namespace),
+        ignored: intake::ignored_in_namespace,
+        apply: |state, namespace| state.apply_namespace(namespace),
+        delete: |state, key| state.delete_namespace(key.name),
+        reset: |state, all, _| state.reset_namespaces(all),
         known: |all, key| all.namespace(key.name),
     }
 

@@ -11,7 +11,7 @@ use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_core::index::Change;
-use poolwright_core::{DaemonSet, Gang, ObjectKey};
+use poolwright_core::{DaemonSet, Gang, Namespace, ObjectKey};
 use poolwright_intake::{Admission, JobSet, LeaderWorkerSet, job_set, leader_worker_set};
 
 use super::world::State;
@@ -22,6 +22,10 @@ pub struct Templates {
     limit_ranges: BTreeMap<ObjectKey, k8s::LimitRange>,
     runtime_classes: BTreeMap<String, RuntimeClass>,
     priority_classes: BTreeMap<String, PriorityClass>,
+    /// The namespaces that add something to their pods.
+    namespaces: BTreeMap<String, k8s::Namespace>,
+    /// Whether `namespaces` has changed since `admission` was made.
+    is_outdated: bool,
     admission: Admission,
     daemonsets: BTreeMap<ObjectKey, apps::DaemonSet>,
     job_sets: BTreeMap<ObjectKey, JobSet>,
@@ -48,6 +52,27 @@ impl Templates {
     /// Keeps a LeaderWorkerSet.
     pub fn keep_leader_worker_set(&mut self, set: LeaderWorkerSet) {
         self.leader_worker_sets.insert(key_of(set.meta()), set);
+    }
+
+    /// Keeps what a namespace adds to its pods.
+    pub fn keep_namespace(&mut self, namespace: k8s::Namespace) {
+        let adds = matches!(Admission::default().add_namespace(&namespace), Ok(Some(_)));
+        let ObjectMeta { name, annotations, .. } = namespace.metadata;
+        let name = name.unwrap_or_default();
+        let metadata = ObjectMeta { name: Some(name.clone()), annotations, ..ObjectMeta::default() };
+        let kept = adds.then(|| k8s::Namespace { metadata, ..k8s::Namespace::default() });
+        self.is_outdated |= self.namespaces.get(&name) != kept.as_ref();
+        match kept {
+            Some(kept) => drop(self.namespaces.insert(name, kept)),
+            None => drop(self.namespaces.remove(&name)),
+        }
+    }
+
+    /// Keeps only the namespaces for which `stays` is true.
+    fn retain_namespaces(&mut self, stays: impl Fn(&str) -> bool) {
+        let before = self.namespaces.len();
+        self.namespaces.retain(|name, _| stays(name));
+        self.is_outdated |= self.namespaces.len() < before;
     }
 
     /// Forgets an object of this kind.
@@ -147,10 +172,40 @@ impl State {
         self.admit_again()
     }
 
+    /// Adds or replaces a namespace.
+    pub fn apply_namespace(&mut self, namespace: Namespace) -> Change {
+        self.index.apply_namespace(namespace).max(self.admit_if_outdated())
+    }
+
+    /// Removes a namespace.
+    pub fn delete_namespace(&mut self, name: &str) -> Change {
+        self.templates.retain_namespaces(|kept| kept != name);
+        self.index.delete_namespace(name).max(self.admit_if_outdated())
+    }
+
+    /// Replaces all namespaces.
+    pub fn reset_namespaces(&mut self, all: Vec<Namespace>) -> Change {
+        let names: BTreeSet<&str> = all.iter().map(|namespace| namespace.name.as_str()).collect();
+        self.templates.retain_namespaces(|kept| names.contains(kept));
+        self.index.reset_namespaces(all).max(self.admit_if_outdated())
+    }
+
+    fn admit_if_outdated(&mut self) -> Change {
+        if self.templates.is_outdated { self.admit_again() } else { Change::None }
+    }
+
     /// Converts all templates again, with what admission adds now.
     fn admit_again(&mut self) -> Change {
-        let Templates { limit_ranges, runtime_classes, priority_classes, admission, .. } =
-            &mut self.templates;
+        let Templates {
+            limit_ranges,
+            runtime_classes,
+            priority_classes,
+            namespaces,
+            admission,
+            is_outdated,
+            ..
+        } = &mut self.templates;
+        *is_outdated = false;
         *admission = Admission::default();
         for range in limit_ranges.values() {
             // The watch leaves out what cannot be read.
@@ -161,6 +216,10 @@ impl State {
         }
         for class in priority_classes.values() {
             admission.add_priority_class(class.clone());
+        }
+        for namespace in namespaces.values() {
+            // The watch tells what cannot be read.
+            drop(admission.add_namespace(namespace));
         }
         let known = self.index.view();
         let sets: Vec<DaemonSet> = self
@@ -175,5 +234,78 @@ impl State {
         let sets = sets.into_iter().map(|set| self.index.apply_daemonset(set)).max();
         let gangs = gangs.into_iter().map(|gang| self.index.apply_gang(gang)).max();
         sets.max(gangs).unwrap_or(Change::None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::Timestamp;
+    use poolwright_core::batch::BatchWindow;
+    use poolwright_core::setbacks::Setbacks;
+    use serde_json::json;
+
+    use super::*;
+    use crate::edge::clock::testing::TestClock;
+    use crate::observed::kinds::{DaemonSets, Key, Namespaces};
+    use crate::observed::watch::Kind;
+    use crate::observed::world::World;
+
+    #[test]
+    fn a_daemonset_counts_with_what_its_namespace_adds_whichever_arrives_first() {
+        let set = json!({"metadata": {"name": "agent", "namespace": "ops"}, "spec": {"selector": {},
+            "template": {"spec": {"containers": [{"name": "agent", "image": "agent"}]}}}});
+        let set: apps::DaemonSet = serde_json::from_value(set).unwrap();
+        let namespace = |selector: &str| -> k8s::Namespace {
+            let annotations = json!({"scheduler.alpha.kubernetes.io/node-selector": selector});
+            serde_json::from_value(json!({"metadata": {"name": "ops", "annotations": annotations}})).unwrap()
+        };
+        let selector = |world: &World| {
+            world.view(|all| {
+                let set = &all.daemonsets[&ObjectKey::new("ops", "agent")];
+                set.spec.node_selector.get("pool").cloned().unwrap_or_default()
+            })
+        };
+        let add_set = |world: &World| {
+            world.change(|state| {
+                DaemonSets::keep(state, set.clone());
+                DaemonSets::apply(state, DaemonSets::read(&set).unwrap())
+            });
+        };
+        let add_namespace = |world: &World, adds: &str| {
+            let namespace = namespace(adds);
+            let model = Namespaces::read(&namespace).unwrap();
+            world.change(|state| {
+                Namespaces::keep(state, namespace);
+                Namespaces::apply(state, model)
+            });
+        };
+        let world = || World::new(BatchWindow::default(), Setbacks::default(), Arc::new(TestClock::new()));
+        let (first, second) = (world(), world());
+        add_set(&first);
+        assert_eq!(selector(&first), "");
+        add_namespace(&first, "pool=gpu");
+        add_namespace(&second, "pool=gpu");
+        add_set(&second);
+        assert_eq!((selector(&first), selector(&second)), ("gpu".to_owned(), "gpu".to_owned()));
+        add_namespace(&first, "pool=cpu");
+        assert_eq!(selector(&first), "cpu", "the annotation has changed");
+        add_namespace(&first, "");
+        assert_eq!(selector(&first), "", "the annotation is empty");
+        let key = Key { namespace: None, name: "ops", gone: None };
+        second.change(|state| Namespaces::delete(state, key));
+        assert_eq!(selector(&second), "", "the namespace is gone");
+        add_namespace(&second, "pool=gpu");
+        second.change(|state| Namespaces::reset(state, Vec::new(), Timestamp::UNIX_EPOCH));
+        assert_eq!(selector(&second), "", "a new list lacks the namespace");
+    }
+
+    #[test]
+    fn an_annotation_of_a_namespace_that_cannot_be_read_is_named() {
+        let annotations = json!({"scheduler.alpha.kubernetes.io/node-selector": "gpu"});
+        let namespace = json!({"metadata": {"name": "ops", "annotations": annotations}});
+        let told = Namespaces::ignored(&serde_json::from_value(namespace).unwrap()).unwrap();
+        assert!(told.contains("`gpu` has no `=`; write labels as"), "{told}");
     }
 }

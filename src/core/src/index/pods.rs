@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::index::{Change, ClusterIndex, put};
-use crate::model::{ClaimName, DaemonSet, ObjectKey, Pod, PodKey, PodPhase, PodRole, prefix_of};
+use crate::model::{ClaimName, DaemonSet, ObjectKey, Pod, PodKey, PodPhase, PodRole};
 
 impl ClusterIndex {
     /// Adds or replaces a pod.
@@ -19,15 +19,17 @@ impl ClusterIndex {
             self.frees_limit(before, Some(pod.as_ref()).filter(|pod| pod.uid == before.uid))
         });
         let change = change.max(freed);
-        let is_resized = before.is_none_or(|before| {
+        let is_resized = before.as_ref().is_none_or(|before| {
             before.spec.requests != pod.spec.requests
                 || before.deleting_since.is_some() != pod.deleting_since.is_some()
+                || (before.role, &before.daemonset) != (pod.role, &pod.daemonset)
         });
-        if is_resized || pod.phase == PodPhase::Finished {
-            change.max(self.size_daemonsets(&pod))
-        } else {
-            change
+        if !is_resized && pod.phase != PodPhase::Finished {
+            return change;
         }
+        // A pod whose DaemonSet is deleted without it may get another.
+        let former = before.map_or(Change::None, |before| self.size_daemonsets(&before));
+        change.max(former).max(self.size_daemonsets(&pod))
     }
 
     /// Gives the DaemonSets of a pod that has changed the sizes of their pods.
@@ -35,10 +37,9 @@ impl ClusterIndex {
         if pod.role != PodRole::DaemonSet {
             return Change::None;
         }
-        let name = pod.key.name();
         let in_namespace = self.templates.values().filter(|set| set.key.namespace == pod.key.namespace());
         let theirs: Vec<DaemonSet> = in_namespace
-            .filter(|set| prefix_of(&name) == Some(&set.pod_prefix()))
+            .filter(|set| set.has_made(pod, &set.pod_prefix()))
             .map(|set| set.sized_as(&self.state.pods))
             .collect();
         let put_in = |set: DaemonSet| put(&mut self.state.daemonsets, set.key.clone(), set);

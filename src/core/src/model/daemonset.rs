@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use poolwright_catalog::ResourceList;
 use serde::{Deserialize, Serialize};
 
-use crate::model::pod::PodSpec;
-use crate::model::pod_key::{DAEMON_SUFFIX, ObjectKey};
+use crate::model::pod::{Pod, PodRole, PodSpec};
+use crate::model::pod_key::{DAEMON_SUFFIX, ObjectKey, prefix_of};
 use crate::model::pods::Pods;
 
 /// The longest prefix of a pod's name before its random suffix.
@@ -33,12 +33,22 @@ impl DaemonSet {
         prefix
     }
 
+    /// Returns whether a pod is one of its pods: by the controller that the pod names, or else by the start of its name. `prefix` is
+    /// [`Self::pod_prefix`].
+    pub(crate) fn has_made(&self, pod: &Pod, prefix: &str) -> bool {
+        let is_named = || match &pod.daemonset {
+            Some(name) => *name == self.key.name,
+            None => prefix_of(&pod.key.name()) == Some(prefix),
+        };
+        pod.role == PodRole::DaemonSet && pod.key.namespace() == self.key.namespace && is_named()
+    }
+
     /// Returns the DaemonSet with requests that hold each of its pods. Admission gives pods more than the template asks for:
     /// defaults of a LimitRange, injected containers, and the sizes that a VerticalPodAutoscaler sets.
     #[must_use]
     pub fn sized_as(&self, pods: &Pods) -> Self {
         let mut sized = self.clone();
-        for requests in pods.requests_of_daemons(&self.key.namespace, &self.pod_prefix()) {
+        for requests in pods.daemons.of(self) {
             sized.spec.requests = ResourceList::max(&sized.spec.requests, requests);
         }
         sized

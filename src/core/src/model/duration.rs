@@ -12,6 +12,9 @@ pub struct PodDuration {
     pub ran_before: SignedDuration,
     /// The duration that its author expects ([`poolwright_terms::keys::EXPECTED_DURATION_ANNOTATION`]).
     pub expected: Option<SignedDuration>,
+    /// What its trainer reports. [`Self::expected`] comes before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<Reported>,
     /// `activeDeadlineSeconds`: the time after its start at which the kubelet ends it.
     pub deadline: Option<SignedDuration>,
     /// Whether a controller keeps it running, such as a Deployment ([`Self::make_service`]).
@@ -22,6 +25,15 @@ pub struct PodDuration {
     /// The kinds of work that it belongs to, from the narrowest to the widest. Pods of one kind are expected to run for similar
     /// times.
     pub kinds: Vec<String>,
+}
+
+/// How much longer the work of a pod runs, as its trainer measured (`status.trainerStatus` of a TrainJob).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reported {
+    /// When that was reported.
+    pub at: Timestamp,
+    /// How much longer it ran from then on.
+    pub left: SignedDuration,
 }
 
 /// Separates the parts of a kind's name.
@@ -48,6 +60,17 @@ impl PodDuration {
         // A start in the future, because a clock differs, is a start now.
         let running = self.started.map_or(SignedDuration::ZERO, |started| now.duration_since(started));
         self.ran_before.saturating_add(running.max(SignedDuration::ZERO))
+    }
+
+    /// Returns the time that its work has run since a report. While the pod does not run, nor does its work.
+    pub fn since(&self, reported: Reported, now: Timestamp) -> SignedDuration {
+        let since = self.started.map(|started| now.duration_since(started.max(reported.at)));
+        since.unwrap_or_default().max(SignedDuration::ZERO)
+    }
+
+    /// Returns whether its author or its work says how long it runs.
+    pub fn is_declared(&self) -> bool {
+        self.expected.is_some() || self.reported.is_some() || self.deadline.is_some()
     }
 }
 

@@ -44,6 +44,13 @@ pub enum LifeSource {
         /// The kind whose ended pods correct the declaration, and how many ended; `None` if none has ended yet.
         corrected_by: Option<(String, u32)>,
     },
+    /// The trainer of the pod's TrainJob reports how much longer it runs.
+    Reported {
+        /// How much longer it ran when that was reported.
+        left: SignedDuration,
+        /// How long it has run since.
+        since: SignedDuration,
+    },
     /// Pods of this kind ended before.
     Learned {
         /// The kind.
@@ -66,6 +73,14 @@ impl fmt::Display for LifeSource {
                 corrected_by.as_ref().map_or(Ok(()), |(kind, ended)| {
                     write!(f, ", corrected by how long pods of kind {kind} ran ({ended} ended)")
                 })
+            }
+            Self::Reported { left, since } => {
+                write!(
+                    f,
+                    "its TrainJob reported that {} were left, and it has run for {} since",
+                    about(*left),
+                    about(*since)
+                )
             }
             Self::Learned { kind, ended, median: Some(median) } => {
                 write!(f, "pods of kind {kind} run for {} in the median ({ended} ended)", about(*median))
@@ -187,7 +202,15 @@ impl Lives {
     pub fn of(&self, pod: &Pod, now: Timestamp) -> Known {
         let age = seconds(pod.duration.age(now));
         let since_start = age.saturating_sub(seconds(pod.duration.ran_before));
-        self.at_age(pod, age, since_start)
+        match pod.duration.reported.filter(|_| pod.duration.expected.is_none()) {
+            Some(reported) => {
+                let since = pod.duration.since(reported, now);
+                let hazards = hazards_of(|age| as_declared(seconds(reported.left).max(1), age));
+                let life = life(&hazards, seconds(since), until_deadline(pod, since_start));
+                Known { life, source: LifeSource::Reported { left: reported.left, since } }
+            }
+            None => self.at_age(pod, age, since_start),
+        }
     }
 
     /// Returns what is known about the life of the next pod like this one.
@@ -197,7 +220,7 @@ impl Lives {
 
     fn at_age(&self, pod: &Pod, age: u64, since_start: u64) -> Known {
         let duration = &pod.duration;
-        let left = duration.deadline.map(|deadline| seconds(deadline).saturating_sub(since_start));
+        let left = until_deadline(pod, since_start);
         if let Some(expected) = duration.expected {
             // The declaration takes the place of the wider kinds. Pods of the pod's own kind that ended correct it.
             let nothing = LifeTable::default();
@@ -220,6 +243,11 @@ impl Lives {
         });
         Known { life: life(hazards, age, left), source }
     }
+}
+
+/// Returns the seconds until its deadline ends a pod; `None` if it has none.
+fn until_deadline(pod: &Pod, since_start: u64) -> Option<u64> {
+    pod.duration.deadline.map(|deadline| seconds(deadline).saturating_sub(since_start))
 }
 
 /// Returns the number of parts of a kind's name; wider kinds have fewer.

@@ -6,6 +6,7 @@ pub(crate) mod budget;
 pub(crate) mod buffer;
 pub(crate) mod claim;
 pub(crate) mod claims;
+pub(crate) mod daemon_sizes;
 pub(crate) mod daemonset;
 pub(crate) mod disruption;
 pub(crate) mod duration;
@@ -56,7 +57,7 @@ pub use crate::model::claim::{Claim, Condition, Deadlines, Launched};
 pub use crate::model::claims::Claims;
 pub use crate::model::daemonset::DaemonSet;
 pub use crate::model::disruption::{Cause, Disruption, DisruptionBudget, RepairRule, Schedule, Window};
-pub use crate::model::duration::{PodDuration, template};
+pub use crate::model::duration::{PodDuration, Reported, template};
 pub use crate::model::gang::{Gang, GangPart};
 pub use crate::model::gang_mark::GangMark;
 pub use crate::model::idle::{BREAK_EVEN, Gaps, Keep, ScaleToZero};
@@ -81,7 +82,6 @@ pub use crate::model::pod_affinity::{
     TopologySpreadConstraint,
 };
 pub use crate::model::pod_group::{GroupRole, PodGroup};
-pub(crate) use crate::model::pod_key::prefix_of;
 pub use crate::model::pod_key::{NotAPodKey, ObjectKey, OwnerKey, PodKey};
 pub use crate::model::pods::{Beside, Count, OnNode, PodTraits, Pods};
 pub(crate) use crate::model::pool::PoolInWords;

@@ -83,6 +83,9 @@ pub struct Pod {
     pub gang: Option<Box<GangMark>>,
     /// Its role.
     pub role: PodRole,
+    /// The name of the DaemonSet that is its controller; `None` if it has none, or if the pod does not say which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub daemonset: Option<String>,
     /// The pod that it will replace; `None` for every pod that exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<Box<PodKey>>,
@@ -156,6 +159,7 @@ impl Pod {
             group: None,
             gang: None,
             role: PodRole::Workload,
+            daemonset: None,
             replaces: None,
             phase: PodPhase::Waiting,
             health: PodHealth::default(),

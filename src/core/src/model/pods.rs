@@ -9,12 +9,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use poolwright_catalog::ResourceList;
 
+use crate::model::daemon_sizes::DaemonSizes;
 use crate::model::gang_mark::MarkedGangs;
 use crate::model::names::Uid;
 use crate::model::persistent_map::PersistentMap;
 use crate::model::pod::{Pod, PodPhase, PodRole};
 use crate::model::pod_affinity::{HostPort, PodAffinityTerm};
-use crate::model::pod_key::{ObjectKey, PodKey, prefix_of};
+use crate::model::pod_key::{ObjectKey, PodKey};
 
 /// Pods by key, including finished ones. Cloning is cheap. The indexes depend only on the pods, not on the order of changes.
 #[derive(Clone, Debug, Default)]
@@ -29,14 +30,10 @@ pub struct Pods {
     nodes: PersistentMap<String, Arc<OnNode>>,
     /// The number of pods by traits and node. Nodes are named by [`OnNode::number`].
     alike: PersistentMap<PodTraits, PersistentMap<u32, Count>>,
-    /// The number of DaemonSet pods that have not ended and are not being deleted, by namespace, prefix of the name, and requests.
-    daemons: PersistentMap<DaemonSize, u32>,
+    pub(crate) daemons: DaemonSizes,
     /// The next node's number.
     next: u32,
 }
-
-/// The namespace, the prefix of the name and the requests of a DaemonSet's pod.
-type DaemonSize = (String, String, ResourceList);
 
 /// The pods that are bound to one node.
 #[derive(Clone, Debug, Default)]
@@ -167,19 +164,6 @@ impl Pods {
         }
     }
 
-    /// Returns the different requests of the DaemonSet pods of a namespace whose names start with this prefix.
-    pub(crate) fn requests_of_daemons(
-        &self,
-        namespace: &str,
-        prefix: &str,
-    ) -> impl Iterator<Item = &ResourceList> {
-        let first = (namespace.to_owned(), prefix.to_owned(), ResourceList::new());
-        let from_first = self.daemons.range_from(&first);
-        let theirs =
-            from_first.take_while(move |((space, start, _), _)| (space, start) == (&first.0, &first.1));
-        theirs.map(|((.., requests), _)| requests)
-    }
-
     /// Returns a pod that exists.
     pub fn existing(&self, key: &ObjectKey) -> Option<&Arc<Pod>> {
         self.all.get(&PodKey::Existing(key.clone()))
@@ -258,10 +242,7 @@ impl Pods {
             self.grouped.insert((group, pod.key.clone()), pod.clone());
             self.marked.add(&pod);
         }
-        if let Some(size) = daemon_size(&pod) {
-            let count = self.daemons.get(&size).copied().unwrap_or_default();
-            self.daemons.insert(size, count + 1);
-        }
+        self.daemons.add(&pod);
         let PodPhase::Bound { node } = &pod.phase else {
             self.unbound.insert(pod.key.clone(), pod);
             return;
@@ -295,12 +276,7 @@ impl Pods {
             self.grouped.remove(&(group, pod.key.clone()));
             self.marked.remove(pod);
         }
-        if let Some(size) = daemon_size(pod) {
-            match self.daemons.get(&size).copied() {
-                Some(count) if count > 1 => drop(self.daemons.insert(size, count - 1)),
-                _ => drop(self.daemons.remove(&size)),
-            }
-        }
+        self.daemons.remove(pod);
         let PodPhase::Bound { node } = &pod.phase else {
             self.unbound.remove(&pod.key);
             return;
@@ -325,13 +301,6 @@ impl Pods {
             self.nodes.remove(node.as_str());
         }
     }
-}
-
-fn daemon_size(pod: &Pod) -> Option<DaemonSize> {
-    let name = pod.key.name();
-    let counts = pod.role == PodRole::DaemonSet && pod.deleting_since.is_none();
-    let prefix = prefix_of(&name).filter(|_| counts)?;
-    Some((pod.key.namespace().to_owned(), prefix.to_owned(), pod.spec.requests.clone()))
 }
 
 impl OnNode {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_terms::Taint;
 
-use crate::model::{DaemonSet, OnNode, Pod, Snapshot, prefix_of};
+use crate::model::{DaemonSet, OnNode, Snapshot};
 use crate::rules;
 use crate::rules::colocation::{Colocation, Present, join};
 use crate::rules::discovery::Discovered;
@@ -105,14 +105,9 @@ impl<'a> DaemonSets<'a> {
         let there = there.map_or(&[][..], |there| there.daemons.as_slice());
         let comes = |index: &usize| {
             let (set, prefix) = (self.sets[*index], &self.prefixes[*index]);
-            !there.iter().any(|pod| belongs_to(pod, set, prefix))
+            !there.iter().any(|pod| set.has_made(pod, prefix))
                 && rules::daemonset_lands(&set.spec, labels, taints)
         };
         (0..self.sets.len()).filter(comes).map(|index| index as u16).collect()
     }
-}
-
-/// Returns whether a pod belongs to this DaemonSet, by the naming of the DaemonSet controller.
-fn belongs_to(pod: &Pod, set: &DaemonSet, prefix: &str) -> bool {
-    pod.key.namespace() == set.key.namespace && prefix_of(&pod.key.name()) == Some(prefix)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_core::index::{Change, ClusterIndex};
-use poolwright_core::{Claim, DaemonSet, Pod, PodRole, PodSpec, Snapshot};
+use poolwright_core::{Claim, DaemonSet, Pod, PodPhase, PodRole, PodSpec, Snapshot};
 
 use crate::kit::*;
 
@@ -102,4 +102,49 @@ fn pods_of_a_daemonset_that_ask_for_more_than_its_template_count_as_they_are() {
     assert_eq!(cores(&index), 3);
     index.reset_pods([]);
     assert_eq!(cores(&index), 0);
+}
+
+#[test]
+fn a_pod_that_names_its_daemonset_is_its_pod_whatever_its_own_name_is() {
+    let named = |name: &str, set: &str, cores: u64| Pod {
+        role: PodRole::DaemonSet,
+        daemonset: Some(set.to_owned()),
+        ..bound(pod(name, requests(cores, 1, 0)), "n")
+    };
+    let cores = |index: &ClusterIndex| {
+        let sets = &index.view().daemonsets;
+        sets.get(&object_key("agent")).expect("it is there").spec.requests.get(ResourceName::CPU) / 1000
+    };
+    for name in ["agent-x", "agent-node1", "x"] {
+        let mut index = ClusterIndex::new();
+        index.apply_daemonset(daemon(requests(1, 1, 0)));
+        assert_eq!(index.apply_pod(named(name, "agent", 2)), Change::Room, "{name}");
+        assert_eq!(cores(&index), 2, "{name}");
+        // Another DaemonSet adopts it.
+        assert_eq!(index.apply_pod(named(name, "other", 2)), Change::Room, "{name}");
+        assert_eq!(cores(&index), 1, "{name}");
+        let waits = pod("a", requests(3, 1, 0));
+        let before = with(cluster_with(daemon(requests(1, 1, 0)), [waits]), [node("n", capacity(4, 16, 0))]);
+        let of_agent = with(before, [named(name, "agent", 1)]);
+        assert_eq!(planned(&of_agent).claims.len(), 0, "{name} is the agent, which counts once");
+    }
+    let mut index = ClusterIndex::new();
+    index.apply_daemonset(daemon(requests(1, 1, 0)));
+    index.apply_pod(named("agent-x7k2p", "other", 2));
+    assert_eq!(cores(&index), 1, "it only looks like a pod of the agent");
+}
+
+#[test]
+fn a_pod_of_a_daemonset_that_has_ended_takes_no_other_pod_of_its_size_with_it() {
+    let agent =
+        |name: &str| Pod { role: PodRole::DaemonSet, ..bound(pod(name, requests(2, 1, 0)), "elsewhere") };
+    let mut index = ClusterIndex::new();
+    index.apply_daemonset(daemon(requests(1, 1, 0)));
+    index.apply_pod(agent("agent-aaaaa"));
+    index.apply_pod(agent("agent-bbbbb"));
+    index.apply_pod(Pod { phase: PodPhase::Finished, ..agent("agent-aaaaa") });
+    index.delete_pod(&object_key("agent-aaaaa"));
+    let sets = &index.view().daemonsets;
+    let sized = sets.get(&object_key("agent")).expect("it is there");
+    assert_eq!(sized.spec.requests.get(ResourceName::CPU), 2000);
 }

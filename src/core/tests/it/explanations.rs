@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use poolwright_catalog::{RankedOffering, Usd};
 use poolwright_core::plan::{Plan, PlanOptions, Sharing, plan};
 use poolwright_core::{
-    Claim, ClaimName, Lives, Pod, PodDuration, PodKey, Pool, PoolName, RequestOrigin, RequestPart,
+    Claim, ClaimName, Lives, Pod, PodDuration, PodKey, Pool, PoolName, Reported, RequestOrigin, RequestPart,
     Retirement, Retirements, Snapshot, TopologySpreadConstraint, why,
 };
 use poolwright_solver::NeverStop;
@@ -489,6 +489,18 @@ fn a_pod_says_how_much_longer_it_is_expected_to_run_and_why() {
         "{text}"
     );
     assert_eq!(told(&snapshot, "nobody"), None);
+    let reported = |started: i64| {
+        let mut pod = pod("reported", requests(1, 1, 1));
+        pod.duration.started = (started > 0).then(|| at(started));
+        pod.duration.reported = Some(Reported { at: at(1800), left: SignedDuration::from_hours(5) });
+        told(&with(snapshot.clone(), [pod]), "reported").unwrap()
+    };
+    assert!(
+        reported(60)
+            .ends_with(" its TrainJob reported that 5.0 h were left, and it has run for 30 min since.")
+    );
+    assert!(reported(3000).ends_with(" and it has run for 10 min since."), "it began anew after the report");
+    assert!(reported(0).ends_with(" and it has run for less than a minute since."), "it does not run");
     snapshot.lives = Arc::default();
     assert_eq!(told(&snapshot, "there"), None, "nothing is known");
 }

@@ -81,6 +81,7 @@ fn some_pod(which: u8, mut how: u32) -> Pod {
             // This is a name as the DaemonSet controller chooses it.
             pod.key = PodKey::new(pod.key.namespace(), format!("agent-{which:05}"));
             pod.role = PodRole::DaemonSet;
+            pod.daemonset = (draw(&mut how, 2) == 0).then(|| "agent".to_owned());
             PodPhase::Bound { node }
         }
         4 | 5 => PodPhase::Bound { node },

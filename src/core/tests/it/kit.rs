@@ -164,6 +164,7 @@ pub fn pod(name: &str, requests: ResourceList) -> Pod {
         group: None,
         gang: None,
         role: PodRole::Workload,
+        daemonset: None,
         replaces: None,
         phase: PodPhase::Unschedulable { since: at(0), message: "0/0 nodes are available".into() },
         health: PodHealth::default(),

@@ -59,10 +59,7 @@ impl Admission {
     /// Adds what a namespace adds to its pods. Returns a note if it adds something.
     ///
     /// Errors: each annotation that admission cannot read.
-    pub(crate) fn add_namespace(
-        &mut self,
-        from: &k8s::Namespace,
-    ) -> Result<Option<String>, Vec<FieldProblem>> {
+    pub fn add_namespace(&mut self, from: &k8s::Namespace) -> Result<Option<String>, Vec<FieldProblem>> {
         let Some(defaults) = NamespaceDefaults::of(from)? else { return Ok(None) };
         let note = defaults.note();
         self.namespaces.insert(from.metadata.name.clone().unwrap_or_default(), defaults);

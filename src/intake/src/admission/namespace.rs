@@ -51,10 +51,17 @@ impl NamespaceDefaults {
     pub fn note(&self) -> String {
         let labels: Vec<String> =
             self.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let selector = (!labels.is_empty()).then(|| format!("the node selector {}", labels.join(",")));
-        let tolerations = (!self.tolerations.is_empty()).then(|| "default tolerations".to_owned());
-        let added: Vec<String> = selector.into_iter().chain(tolerations).collect();
-        format!("by its annotations, its new pods get {}", added.join(" and "))
+        let selector = (!labels.is_empty())
+            .then(|| (format!("the node selector {}", labels.join(",")), "PodNodeSelector"));
+        let tolerations = (!self.tolerations.is_empty())
+            .then(|| ("default tolerations".to_owned(), "PodTolerationRestriction"));
+        let (added, plugins): (Vec<_>, Vec<_>) = selector.into_iter().chain(tolerations).unzip();
+        // No API tells which plugins an API server runs.
+        format!(
+            "by its annotations, its new pods get {}, if the API server runs {}",
+            added.join(" and "),
+            plugins.join(" and ")
+        )
     }
 
     /// Adds them to a new pod.

@@ -503,6 +503,17 @@ fn a_namespace_adds_its_node_selector_and_default_tolerations() {
     assert!(
         manifest.notes[0].contains("its new pods get the node selector pool=gpu and default tolerations")
     );
+    let set = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\nspec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a}]}}}\n";
+    let of_files = read(&format!("{set}---\n{namespace}")).daemonsets;
+    let mut admission = poolwright_intake::Admission::default();
+    admission.add_namespace(&serde_saphyr::from_str(namespace).unwrap()).unwrap();
+    let set = serde_saphyr::from_str(set.trim_start_matches("---\n")).unwrap();
+    assert_eq!(
+        admission.daemonset(&set).unwrap(),
+        of_files[0],
+        "one of a cluster counts as one of files does"
+    );
+    assert_eq!(of_files[0].spec.node_selector["pool"], "gpu");
     let found = refused(namespace, "nodeSelector: {pool: cpu}, containers: [{name: a}]");
     assert!(found[0].contains("contradicts the node selector of the namespace"), "{found:?}");
 }

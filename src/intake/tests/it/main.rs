@@ -39,6 +39,7 @@ mod preferences;
 mod quotas;
 mod refused;
 mod refused_objects;
+mod reports;
 mod resizes;
 mod same_objects;
 mod scheduler;

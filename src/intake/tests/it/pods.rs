@@ -253,6 +253,20 @@ fn pods_of_daemonsets_and_mirrors_are_told_from_work() {
 }
 
 #[test]
+fn a_pod_names_the_daemonset_that_is_its_controller() {
+    let named = |kind: &str, name: &str, is_controller: bool| {
+        let owner = json!({"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "1", "controller": is_controller});
+        pod(&object_of(json!({"metadata": {"name": "agent-x", "ownerReferences": [owner]}})))
+            .unwrap()
+            .daemonset
+    };
+    assert_eq!(named("DaemonSet", "agent", true).as_deref(), Some("agent"));
+    assert_eq!(named("DaemonSet", "agent", false), None);
+    assert_eq!(named("DaemonSet", "", true), None);
+    assert_eq!(named("ReplicaSet", "web", true), None);
+}
+
+#[test]
 fn a_node_that_is_cordoned_carries_the_taint_at_once() {
     let object: Node = serde_json::from_value(json!({
         "apiVersion": "v1", "kind": "Node",

@@ -7,6 +7,7 @@ use poolwright_intake::Manifest;
 use serde_json::{Map, Value, json};
 
 use super::name_of;
+use crate::plan::daemons::note;
 
 /// Lets the template of a DaemonSet ask for as much as its largest pods, with a note if they ask for more. Admission gives pods
 /// more than the template: defaults, injected containers, and the sizes of a VerticalPodAutoscaler.
@@ -25,10 +26,7 @@ pub(super) fn size(object: &mut Value, manifest: &Manifest, notes: &mut Vec<Stri
     if more.is_empty() {
         return;
     }
-    notes.push(format!(
-        "DaemonSet {}: its pods ask for more than its template; new nodes have room for such pods",
-        set.key
-    ));
+    notes.push(note(&set.key));
     // Nobody knows which container asks for it. Overhead counts besides the containers, whatever they ask for.
     let spec = &mut object["spec"]["template"]["spec"];
     if spec["overhead"].is_null() {
