@@ -127,7 +127,7 @@ bench-bursts: control-plane ## measure how soon a release build records BURSTS="
 	@$(RELEASE) -p poolwright-cli -p poolwright-plane --bins --example interruptions
 	@NODES="$(NODES)" BURSTS="$(BURSTS)" MESSAGES="$(or $(MESSAGES),0)" QUEUE="$(QUEUE)" $(WITH_TOOLS) "$(CARGO_TARGET_DIR)/release/examples/interruptions"
 
-bench-week: ## replay eight weeks of GPU traces: cost now and before, lower limit, other methods; WEEKS="gpuspec33:142" chooses, MOVES=1 moves services
+bench-week: ## replay eight weeks of GPU traces: cost now and before, lower limit, other methods; fails if a goal is missed; WEEKS="gpuspec33:142" chooses, MOVES=1 moves services and compares with no moves
 	@$(RELEASE) -p poolwright-cli
 	@python3 tests/week.py "$(CARGO_TARGET_DIR)/release/poolwright" $(if $(MOVES),--moves) $(WEEKS)
 

@@ -84,6 +84,7 @@ impl PlanContext<'_> {
                 audit::audit(self.snapshot, self.volumes, self.options, &plan.claims, &plan.placements);
             plan.refused.extend(violations.iter().map(ToString::to_string));
             plan.refused.extend(groups::audit(self.snapshot, plan));
+            plan.refused.extend(audit::over_time::audit(self.snapshot, self.options, self.now, plan));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::SignedDuration;
 use poolwright_catalog::{
     Catalogue, Interruptions, Offering, OfferingId, Price, PriceSource, Quote, RankedOffering, ResourceName,
     UsdPerHour,
@@ -10,7 +11,8 @@ use poolwright_core::plan::{
     Commitment, Plan, PlanOptions, SpotRisk, UnplacedReason, left_of_commitments, plan,
 };
 use poolwright_core::{
-    Claim, ClaimName, Condition, Pod, PodGroup, Pool, PoolLimits, Snapshot, TopologySpreadConstraint, Uid,
+    Claim, ClaimName, Condition, Lives, Pod, PodDuration, PodGroup, Pool, PoolLimits, Snapshot,
+    TopologySpreadConstraint, Uid,
 };
 use poolwright_solver::NeverStop;
 use poolwright_terms::labels::CAPACITY_TYPE;
@@ -114,6 +116,40 @@ fn spot_is_bought_as_long_as_its_interruptions_lose_less_than_it_saves() {
     // By default, interruptions do not count.
     let plan = planned(&snapshot(100_000));
     assert_eq!((plan.cost, plan.risk), (usd("0.5"), usd("0")));
+}
+
+#[test]
+fn interruptions_count_in_the_cost_over_time_for_as_long_as_each_node_is_paid() {
+    let snapshot = |rate: u32| {
+        let catalogue = with_offerings(|offering| {
+            let is_small = offering.id.instance_type.as_str() == "g5.xlarge";
+            let on_spot = is_small.then(|| spot(offering, "0.5", rate));
+            [offering.clone()].into_iter().chain(on_spot).collect()
+        });
+        let lasting = |name: &str, hours: i64| {
+            let expected = Some(SignedDuration::from_hours(hours));
+            let pod = pod(name, requests(1, 1, 1));
+            Pod { duration: PodDuration { expected, ..pod.duration }, ..pod }
+        };
+        let pods = [lasting("short", 1), lasting("long", 100)];
+        let mut snapshot = with(cluster(catalogue, [pool("gpu")]), pods);
+        snapshot.lives = Arc::new(Lives::prior());
+        snapshot
+    };
+    let risk = SpotRisk { per_gpu_micros: 10_000_000, prior: 0 };
+    let options = PlanOptions { spot_risk: Some(risk), ..PlanOptions::default() };
+    let all_are = |plan: &Plan, kind: CapacityType| {
+        plan.claims.len() == 2 && plan.claims.iter().all(|claim| claim.offering().capacity_type == kind)
+    };
+    let (free, counted) = (planned(&snapshot(10_000)), planned_with(&snapshot(10_000), &options));
+    assert!(all_are(&free, CapacityType::Spot) && all_are(&counted, CapacityType::Spot), "{counted:?}");
+    // To $0.50/h comes a loss of $10 x 0.01 per hour, a fifth of it, for either life.
+    let over_time = |plan: &Plan| plan.over_time.expect("the lives are of two groups").cost.0;
+    let (free, counted) = (over_time(&free), over_time(&counted));
+    assert!((counted * 10).abs_diff(free * 12) * 100 < free, "{counted} and {free}");
+    // A loss of $1/h is more than spot saves, however long the pod lives.
+    let steady = planned_with(&snapshot(100_000), &options);
+    assert!(all_are(&steady, CapacityType::OnDemand), "{steady:?}");
 }
 
 #[test]

@@ -15,6 +15,8 @@ use poolwright_terms::{API_VERSION, ConditionType, labels};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use crate::kit::wait_until;
+
 /// The number of nodes.
 const NODES: usize = 500;
 /// One message in this many is about an instance that nobody knows.
@@ -73,16 +75,6 @@ async fn watch(
             else => return,
         }
     }
-}
-
-/// Waits until a state is reached, and fails if that takes longer than `limit`.
-async fn wait_until(what: &str, limit: Duration, reached: impl Fn() -> bool) {
-    let waiting = async {
-        while !reached() {
-            sleep(Duration::from_millis(100)).await;
-        }
-    };
-    assert!(tokio::time::timeout(limit, waiting).await.is_ok(), "not within {limit:?}: {what}");
 }
 
 /// Starts a pool of [`NODES`] nodes, and waits until they are open.

@@ -12,5 +12,6 @@ mod kit;
 mod namespaces;
 mod reclaimed;
 mod regret;
+mod retiring;
 mod volumes;
 mod waiting;

@@ -40,7 +40,14 @@ fn jobs() -> Vec<JobPlan> {
 }
 
 /// Plays the jobs, and returns what they cost. All of them must have ended.
-fn cost(
+fn cost(jobs: Vec<JobPlan>, declares: impl Fn(&JobPlan) -> Option<Duration>, learned: Option<&Lives>) -> Usd {
+    cost_on(&["g4dn.xlarge", "g4dn.12xlarge"], LENGTH, jobs, declares, learned)
+}
+
+/// Does the same on nodes of these types, for another time.
+fn cost_on(
+    kinds: &[&str],
+    length: Duration,
     mut jobs: Vec<JobPlan>,
     declares: impl Fn(&JobPlan) -> Option<Duration>,
     learned: Option<&Lives>,
@@ -49,8 +56,7 @@ fn cost(
         job.declares = declares(job);
     }
     let learned = learned.map(kept_lives).into_iter().collect();
-    let kinds = ["g4dn.xlarge", "g4dn.12xlarge"];
-    let replay = Replay { length: LENGTH, ..kit::replay(&kinds, Some("1m"), learned, jobs) };
+    let replay = Replay { length, ..kit::replay(kinds, Some("1m"), learned, jobs) };
     let history = replay.run(&mut |_| true).expect("it is played");
     assert!(history.pods.iter().all(|pod| pod.ended.is_some()), "all work ends");
     Usd(history.machines.iter().map(|machine| machine.cost(history.played).0).sum())
@@ -108,4 +114,29 @@ fn a_history_of_other_kinds_costs_little_more_than_durations_known() {
 fn services_of_which_none_declares_an_end_cost_little_more() {
     let services = jobs().into_iter().map(|job| JobPlan { is_set: true, ..job });
     assert_within(cost(services.collect(), |_| None, None), 110);
+}
+
+// They share nodes with four GPUs, so it matters which of them are together.
+#[test]
+fn five_hundred_pods_after_two_days_of_silence_cost_little_more_than_with_durations_known() {
+    let (silence, short, long) = (Duration::from_hours(48), MINUTE * 5, MINUTE * 60);
+    let work = || {
+        let of = |name: &str, pods, length| JobPlan { pods, ..job(name.to_owned(), silence, 1, length) };
+        vec![of("short-1", 400, short), of("long-1", 100, long)]
+    };
+    let mut lives = Lives::prior();
+    for (name, length) in [("short", short), ("long", long)] {
+        let middle = "namespace default/1 GPUs";
+        let template = format!("{name} with 2 CPUs, 8 GiB/{middle}");
+        let kinds = [template.as_str(), middle, "1 GPUs"].map(str::to_owned);
+        let length = SignedDuration::try_from(length).expect("it is short");
+        for _ in 0..400 {
+            lives.observe(&kinds, length, true, Timestamp::UNIX_EPOCH);
+        }
+    }
+    let play = |declares: fn(&JobPlan) -> Option<Duration>, learned| {
+        cost_on(&["g4dn.12xlarge"], silence + LENGTH, work(), declares, learned)
+    };
+    let (known, learned) = (play(|job| job.length, None), play(|_| None, Some(&lives)));
+    assert!(learned.0 * 100 <= known.0 * 110, "${learned} is more than 110 % of ${known}");
 }

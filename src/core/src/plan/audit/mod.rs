@@ -3,6 +3,7 @@
 
 pub(crate) mod colocation;
 pub(crate) mod gpus;
+pub(crate) mod over_time;
 pub(crate) mod topology;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -78,3 +78,20 @@ fn pods_that_move_for_another_reason_do_not_count_as_a_cost_of_this_move() {
     assert!(moved.iter().any(|moved| moved.from.0 == "drifted" && moved.goes_to("spare")), "{moved:?}");
     assert_eq!(leaving(&proposed(&snapshot).unwrap()), [("big", "Underutilized")]);
 }
+
+#[test]
+fn of_two_nodes_with_equal_savings_that_of_a_service_leaves_before_that_of_a_job() {
+    // A job repeats its work. The order of the names decides nothing.
+    let leaves_first = |job_on: &str, service_on: &str| {
+        let mut pool = moving_pool();
+        pool.disruption.budgets = vec![budget(CountOrPercent::Count(1))];
+        let nodes = vec![large(job_on), large(service_on)];
+        let snapshot = cluster_of(pool, nodes, &[("web-1", service_on)]);
+        let job = Workload { kind: "Job".into(), key: object_key("job"), uid: Uid("job".into()), ..web(1) };
+        let work = Pod { owner: Some(Uid("job".into())), created: at(NOW - 600), ..replica("job-1") };
+        let proposal = proposed(&with(with(snapshot, [bound(work, job_on)]), [job])).expect("a move pays");
+        leaving(&proposal).iter().map(|(node, _)| (*node).to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(leaves_first("a", "b"), ["b"]);
+    assert_eq!(leaves_first("b", "a"), ["a"]);
+}

@@ -1,4 +1,4 @@
-//! Replays of Jobs on on-demand GPU nodes of one zone.
+//! Replays of Jobs on on-demand GPU nodes of one zone, and waiting in worlds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use poolwright_sim::cloud::{NODE_CLASS, NODE_CLASS_KIND, SIM_NODE_CLASS};
 use poolwright_sim::cluster::JobPlan;
 use poolwright_sim::replay::Replay;
 use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
 
 /// Returns the spec of a pod that takes this many GPUs.
 pub fn gpu_pod(gpus: u64) -> Value {
@@ -48,4 +49,14 @@ pub fn replay(kinds: &[&str], after: Option<&str>, more: Vec<Value>, jobs: Vec<J
         default_usd_per_hour: None,
         length: Duration::from_mins(30),
     }
+}
+
+/// Waits until a state is reached, and fails if that takes longer than `limit`.
+pub async fn wait_until(what: &str, limit: Duration, reached: impl Fn() -> bool) {
+    let waiting = async {
+        while !reached() {
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    assert!(timeout(limit, waiting).await.is_ok(), "not within {limit:?}: {what}");
 }
