@@ -1,4 +1,4 @@
-//! The whole loop on a real control plane, in the test's process: pods get nodes, and both end.
+//! The controller on a real control plane, in the test's process: pods get nodes, and both end. Without one of its tasks, it ends.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::ensure;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
@@ -66,7 +67,8 @@ async fn limited(plane: &ControlPlane, admin: &Client) -> anyhow::Result<Client>
     Ok(Client::try_from(config)?)
 }
 
-fn start(client: &Client, limited: &Client) -> Running {
+/// Starts a controller whose cloud has this background task.
+fn start(client: &Client, limited: &Client, background: Option<BoxFuture<'static, ()>>) -> Running {
     let catalogue = Arc::new(poolwright_catalog::builtin());
     let provider = Arc::new(KwokProvider::new(client.clone(), catalogue, now(), Settings::default()));
     let cloud = tokio::spawn({
@@ -76,7 +78,7 @@ fn start(client: &Client, limited: &Client) -> Running {
     let mut config = Config::new("controller-basic", "poolwright");
     config.http = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
     let (stop, stopped) = oneshot::channel::<()>();
-    let providers = vec![Connected { provider, background: None }];
+    let providers = vec![Connected { provider, background }];
     let client = limited.clone();
     let controller = tokio::spawn(async move {
         poolwright_controller::run(config, client, providers, async {
@@ -115,7 +117,7 @@ async fn two_gpu_pods_get_the_cheapest_nodes_and_leave_nothing_behind() {
 
     create_pods(&client, &namespace, 2).await.unwrap();
     let limited = limited(&plane, &client).await.unwrap();
-    let running = start(&client, &limited);
+    let running = start(&client, &limited, None);
     apply(&client, &namespace, POOL).await.unwrap();
 
     let bound = wait_for("both pods to run on a node", SOON, async || {
@@ -188,6 +190,36 @@ async fn two_gpu_pods_get_the_cheapest_nodes_and_leave_nothing_behind() {
     let leases: Api<Lease> = Api::namespaced(client.clone(), "poolwright");
     let lease = leases.get("poolwright-controller").await.unwrap();
     assert_eq!(lease.spec.unwrap().holder_identity, None, "the lease is released");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_controller_ends_with_the_background_task_of_its_cloud_and_releases_its_lease() {
+    let plane = ControlPlane::start(Options::api_server_only()).await.unwrap();
+    let client = plane.client().unwrap();
+    install_crds(&client, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds")).await.unwrap();
+    let limited = limited(&plane, &client).await.unwrap();
+    let (end, ended) = oneshot::channel::<()>();
+    let background: BoxFuture<'static, ()> = Box::pin(async move {
+        let _ = ended.await;
+    });
+    let running = start(&client, &limited, Some(background));
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "poolwright");
+    let holder = async || -> anyhow::Result<Option<String>> {
+        Ok(leases.get("poolwright-controller").await?.spec.and_then(|spec| spec.holder_identity))
+    };
+    wait_for("the controller to lead", SOON, async || {
+        let holder = holder().await?;
+        ensure!(holder.as_deref() == Some("controller-basic"), "{holder:?} leads");
+        Ok(())
+    })
+    .await
+    .unwrap();
+
+    end.send(()).unwrap();
+    let why = running.controller.await.unwrap().unwrap_err();
+    assert_eq!(why.to_string(), "the task `kwok` ended; this is a bug");
+    assert_eq!(holder().await.unwrap(), None, "its successor need not wait");
+    running.cloud.abort();
 }
 
 /// Describes the claims, for failure messages.

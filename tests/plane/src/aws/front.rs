@@ -29,6 +29,7 @@ use super::shown::{Capacity, Group, Shown};
 use super::silence::{self, Silent};
 use super::spot::{self, SpotPrices};
 use super::trouble::{Fate, Trouble};
+pub use listings::Sight;
 
 /// Queries whose response never changes and takes moto seconds to write. Each is asked once in a process.
 const CONSTANT: [&str; 3] =
@@ -76,6 +77,8 @@ pub(super) struct Inner {
     machines: Machines,
     /// The listing of instances, if the front keeps its own.
     instances: Option<Instances>,
+    /// Which instances EC2 shows.
+    sight: Sight,
     /// The prices of spot capacity, if a test set them.
     pub(super) spot: Option<SpotPrices>,
     /// The quotas of the account, if a test set them.

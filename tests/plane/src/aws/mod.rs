@@ -3,7 +3,7 @@
 //! moto simulates EC2, IAM, SSM, SQS and EventBridge. [`Front`] is a proxy before it. It passes on what moto can do, and adds:
 //! client tokens; stock-outs and quotas of single capacity pools inside a response with status 200; throttling; errors of servers
 //! and of proxies in between; responses that get lost or never come although the call took effect; instances that listings show
-//! late; prices of spot capacity; AWS's public parameters. Its own responses have the format of AWS's API reference.
+//! late or lack; prices of spot capacity; AWS's public parameters. Its own responses have the format of AWS's API reference.
 
 mod account;
 mod answers;
@@ -23,7 +23,7 @@ mod spot;
 mod trouble;
 
 pub use account::Account;
-pub use front::{Front, Parameter, Pool};
+pub use front::{Front, Parameter, Pool, Sight};
 pub use joining::JoinConfig;
 pub use machines::Machine;
 pub use moto::Moto;

@@ -6,6 +6,7 @@ mod rules;
 mod scene;
 mod spot;
 mod troubled;
+mod unseen;
 
 use anyhow::{Context, ensure};
 use cloud::work;

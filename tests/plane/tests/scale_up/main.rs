@@ -1,7 +1,8 @@
-//! Scale-up: packing, gangs and volumes. All tests share one control plane and one controller without flags, and each has pools
-//! of its own.
+//! Scale-up: packing, gangs, volumes, and a Job of a million pods. All tests share one control plane and one controller without
+//! flags, and each has pools of its own.
 
 mod gangs;
+mod million;
 mod packing;
 mod volumes;
 

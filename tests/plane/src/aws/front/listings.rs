@@ -4,13 +4,30 @@ use anyhow::ensure;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Response, StatusCode, Uri};
 
-use super::super::answers::text;
+use super::super::answers::{refusal, text, whole};
 use super::super::instances::{Instances, NAMED, question};
 use super::super::listing::{terminating, without_instance};
 use super::super::request::Request;
 use super::{Front, Shared, headers};
 
+/// Which of the instances that run EC2 shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sight {
+    /// All of them.
+    #[default]
+    All,
+    /// Only those asked for by their ids, as if somebody had changed the tags of all.
+    ById,
+    /// None, as with the credentials of another account.
+    Nothing,
+}
+
 impl Front {
+    /// Sets which of the instances that run EC2 shows from now on.
+    pub fn show(&self, sight: Sight) {
+        self.inner().sight = sight;
+    }
+
     /// Makes the front list instances itself. It does not know instances launched earlier.
     pub fn keep_instances(&self) {
         self.inner().instances.get_or_insert_with(Instances::default);
@@ -27,6 +44,16 @@ impl Shared {
         headers: &HeaderMap,
         body: Bytes,
     ) -> anyhow::Result<Response<Body>> {
+        let sight = self.inner().sight;
+        let names_ids = !asked.indices("InstanceId.").is_empty();
+        if sight == Sight::Nothing && names_ids {
+            let message = "The instance IDs do not exist: the stand-in was told to show none.";
+            return Ok(refusal(asked, "InvalidInstanceID.NotFound", message));
+        }
+        if sight != Sight::All && !names_ids {
+            let empty = whole("DescribeInstances", "<reservationSet></reservationSet>");
+            return Ok(text(StatusCode::OK, "text/xml", &empty));
+        }
         let (status, answer) = match self.own_listing(asked).await? {
             Some(answer) => (StatusCode::OK, answer),
             None => self.text(method, uri, headers, body).await?,
