@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use poolwright_intake::IntakeError;
-use poolwright_intake::manifest::{Manifest, is_cluster_scoped, objects, read_files};
+use poolwright_intake::manifest::{self, Manifest, is_cluster_scoped, read_files};
 use poolwright_terms::one_line;
 use serde_json::Value;
 
@@ -174,19 +174,11 @@ const MOST_BYTES_IN_ALL: u64 = 256 << 20;
 
 /// Puts the objects that name no namespace into this one, as `kubectl apply -n` does.
 pub fn in_namespace(sources: Vec<Source>, namespace: &str) -> Vec<Source> {
-    let put = |mut object: Value| {
-        let text = |field: &str| object[field].as_str().unwrap_or_default();
-        let (api_version, kind) = (text("apiVersion"), text("kind"));
-        let has_namespace = !is_cluster_scoped(api_version, kind) && !clouds::is_node_class(kind);
-        let names_none = object["metadata"]["namespace"].as_str().is_none_or(str::is_empty);
-        if let Some(metadata) = object["metadata"].as_object_mut().filter(|_| has_namespace && names_none) {
-            metadata.insert("namespace".to_owned(), namespace.into());
-        }
-        object.to_string()
-    };
-    let moved = |source: Source| match objects(&source.name, &source.text) {
-        Ok(all) => Source { text: all.into_iter().map(put).collect::<Vec<_>>().join("\n"), ..source },
-        Err(_) => source,
+    let has_namespace =
+        |api_version: &str, kind: &str| !is_cluster_scoped(api_version, kind) && !clouds::is_node_class(kind);
+    let moved = |source: Source| match manifest::in_namespace(&source.text, namespace, has_namespace) {
+        Some(text) => Source { text, ..source },
+        None => source,
     };
     sources.into_iter().map(moved).collect()
 }
@@ -244,7 +236,7 @@ mod tests {
         let text = "kind: Pod\napiVersion: v1\nmetadata: {name: a}\n---\nkind: Pod\napiVersion: v1\n\
                     metadata: {name: b, namespace: shop}\n---\nkind: Node\napiVersion: v1\nmetadata: {name: n}\n";
         let moved = in_namespace(vec![Source { name: "f".to_owned(), text: text.to_owned() }], "ml");
-        let all = objects("f", &moved[0].text).expect("they can be read");
+        let all = manifest::objects("f", &moved[0].text).expect("they can be read");
         let of = |at: usize| all[at]["metadata"]["namespace"].as_str();
         assert_eq!([of(0), of(1), of(2)], [Some("ml"), Some("shop"), None]);
     }

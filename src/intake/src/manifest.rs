@@ -12,6 +12,7 @@ mod job_refusals;
 mod kinds;
 mod labels;
 mod limits;
+mod lists;
 mod missing;
 mod names;
 mod objects;
@@ -30,12 +31,13 @@ mod scale_down;
 mod slips;
 mod spreads;
 mod storage;
+mod texts;
 mod there;
 mod twins;
 mod volume_refusals;
 mod workload_refusals;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_api::{FieldProblem, NodePool};
 use poolwright_core::{
@@ -52,10 +54,12 @@ use crate::pod_sets::{self, PodSet};
 pub use crate::template::NOT_SUBMITTED;
 pub use kinds::is_cluster_scoped;
 use limits::Limits;
+use lists::Split;
+pub use lists::in_namespace;
 pub use missing::MissingPods;
-pub(crate) use objects::documents;
-use objects::{Object, flatten, meta, number_generated, once};
+use objects::{Object, is_stored, meta, number_generated, once};
 use read::Shared;
+pub(crate) use texts::documents;
 
 /// A node class as written. Its cloud reads it.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,7 +80,7 @@ impl NodeClassObject {
 
     /// Returns whether an API server has stored it.
     pub fn is_stored(&self) -> bool {
-        meta(&self.object, "uid").or(meta(&self.object, "resourceVersion")).is_some()
+        is_stored(&self.object)
     }
 
     /// Returns it as written, if no API server has stored it.
@@ -165,6 +169,8 @@ pub struct Manifest {
     pub left_out: BTreeSet<String>,
     /// The written objects of kinds that do not exist, each with the kind that its author probably meant. Notes say so, too.
     pub mistaken: Vec<IntakeError>,
+    /// The names of the NodePools of Karpenter, by file. What they limit does not count, and notes say so.
+    pub karpenter_pools: BTreeMap<String, Vec<String>>,
     /// The written objects whose pods are bound to nodes that are not in the manifest: no pods are planned for them either.
     pub on_unknown_nodes: Vec<String>,
     /// A sentence for each object with pods on nodes that are not in the manifest. Only a plan leaves such pods out.
@@ -176,25 +182,18 @@ pub struct Manifest {
     pub not_created: BTreeSet<String>,
 }
 
-/// The objects of a manifest as written, without lists. `source` is the name of the file, for messages.
+/// The objects of a manifest as written, without lists. `source` is the name of the file, for messages. What stands broken beside
+/// objects that a server printed is left out; [`parse`] notes it.
 ///
 /// # Errors
-/// Text that is not YAML or JSON, and values that are not objects. The content of objects is checked only by [`parse`].
+/// Text that is not YAML or JSON, and other values that are not objects. The content of objects is checked only by [`parse`].
 pub fn objects(source: &str, text: &str) -> Result<Vec<Value>, Vec<IntakeError>> {
-    let mut objects = Vec::new();
-    let mut errors = Vec::new();
-    match documents(text) {
-        Ok(documents) => {
-            for (at, document) in documents.into_iter().enumerate() {
-                flatten(document, &format!("document {}", at + 1), None, &mut objects, &mut errors);
-            }
-        }
-        Err(problem) => errors.push(problem.of(String::new())),
-    }
-    for error in &mut errors {
-        error.file = Some(source.to_owned());
-    }
-    if errors.is_empty() { Ok(objects.into_iter().map(|object| object.value).collect()) } else { Err(errors) }
+    let documents = texts::read(text).map_err(|problem| {
+        vec![IntakeError { file: Some(source.to_owned()), ..problem.of(String::new()) }]
+    })?;
+    let Split { objects, errors, .. } = Split::of(source, documents);
+    let named = objects.into_iter().filter(|object| !object.is_rest);
+    if errors.is_empty() { Ok(named.map(|object| object.value).collect()) } else { Err(errors) }
 }
 
 /// Reads one manifest. `source` is the name of the file, for messages.
@@ -238,18 +237,17 @@ fn read_within<'a>(
     let mut errors = Vec::new();
     let mut objects = Vec::new();
     for (file, text) in files {
-        let mut found = Vec::new();
-        match documents(text) {
+        match texts::read(text) {
             Ok(documents) => {
-                let first = objects.len();
-                for (at, document) in documents.into_iter().enumerate() {
-                    flatten(document, &format!("document {}", at + 1), None, &mut objects, &mut found);
-                }
-                objects[first..].iter_mut().for_each(|object: &mut Object| file.clone_into(&mut object.file));
+                let split = Split::of(file, documents);
+                objects.extend(split.objects);
+                errors.extend(split.errors);
+                Split::note_left_out(split.left_out, &mut manifest);
             }
-            Err(problem) => found.push(problem.of(String::new())),
+            Err(problem) => {
+                errors.push(IntakeError { file: Some(file.to_owned()), ..problem.of(String::new()) });
+            }
         }
-        errors.extend(found.into_iter().map(|error| IntakeError { file: Some(file.to_owned()), ..error }));
         if objects.len() + there.len() > limits.objects {
             errors.push(limits.too_many_objects(file));
             return (manifest, errors);
@@ -276,7 +274,7 @@ fn read_within<'a>(
     for object in in_order {
         if !counted && object.rank() > 0 {
             counted = true;
-            let stored = objects.iter().filter(|object| !object.is_new());
+            let stored = objects.iter().filter(|object| !object.is_new() && !object.is_rest);
             for object in stored.chain(&running).chain(&there) {
                 object.count_to_quotas(&mut shared);
             }
@@ -305,6 +303,7 @@ fn read_within<'a>(
     errors.extend(refusals::second_defaults(&objects));
     errors.extend(pods_twice(&manifest));
     manifest.mistaken = objects.iter().filter_map(Object::mistaken).collect();
+    manifest.karpenter_pools = kinds::karpenter_pools(&objects);
     if !errors.is_empty() {
         errors.extend(manifest.mistaken.iter().cloned());
     }
@@ -348,10 +347,11 @@ impl Manifest {
 
 /// Returns the objects of a cluster that are not among those of the manifests, each once.
 fn beside(there: &[Value], objects: &[Object]) -> Vec<Object> {
-    let mut beside = Vec::new();
+    let mut split = Split::default();
     for value in there {
-        flatten(value.clone(), "", None, &mut beside, &mut Vec::new());
+        split.add(value.clone(), "", None, false);
     }
+    let mut beside = split.objects;
     let mut known: BTreeSet<Name> = objects.iter().map(|object| name_of(&object.value)).collect();
     beside.retain(|object| known.insert(name_of(&object.value)));
     beside

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use poolwright_api::NodePool;
-use poolwright_core::{Namespace, PodKey, Snapshot};
+use poolwright_core::{Namespace, Pod, PodKey, PodPhase, Snapshot};
 use poolwright_intake::IntakeError;
 use poolwright_intake::manifest::Manifest;
 use poolwright_report::plan::CatalogueSummary;
@@ -16,6 +16,7 @@ use super::missing::Origin;
 use super::narrowed::Uncut;
 use super::{Input, Offers, PodNames, assumed_volumes, makers, pool};
 use crate::exit::Failure;
+use crate::not_sold::first_of;
 use crate::problems::Problems;
 use crate::{node_classes, source};
 
@@ -67,6 +68,7 @@ pub fn input(
     let (mut manifest, mut errors) = read(paths, namespace, existing)?;
     let classes = node_classes::read_and_check(&mut manifest, &mut errors);
     errors.extend(existing.errors.iter().cloned());
+    errors.extend(unconverted(&manifest));
     // A misspelt kind is a note beside what can be planned. Alone, it is most likely what the user wanted to plan.
     let asks_for_nodes = manifest.asks_for_nodes();
     if !errors.is_empty() || !asks_for_nodes {
@@ -106,6 +108,7 @@ pub fn input(
         unread,
         left_out,
         mistaken: _,
+        karpenter_pools: _,
         on_unknown_nodes,
         bound_elsewhere,
         refused,
@@ -175,6 +178,37 @@ pub fn input(
         uncut: Uncut { offers: offers.clone(), classes, strict: false },
         origin: Origin::Files,
     })
+}
+
+/// Returns a problem for each file with NodePools of Karpenter, if pods wait and no file has a pool of Poolwright. The plan would buy
+/// from the whole catalogue, as if these pools limited nothing.
+fn unconverted(manifest: &Manifest) -> Vec<IntakeError> {
+    let is_pool = |object: &str| object.starts_with("NodePool ");
+    let has_own = !manifest.pools.is_empty()
+        || manifest.written.iter().any(|object| is_pool(&object.name))
+        || manifest.left_out.iter().any(|object| is_pool(object));
+    let waits = |pod: &Pod| !matches!(pod.phase, PodPhase::Bound { .. } | PodPhase::Finished);
+    if has_own || !manifest.pods.iter().any(waits) {
+        return Vec::new();
+    }
+    let problem = |(file, names): (&String, &Vec<String>)| {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let (pools, they_are, them) = match names.len() {
+            1 => ("NodePool", "it is", "it"),
+            _ => ("NodePools", "they are", "them"),
+        };
+        let path = if file == "stdin" { "-" } else { file.as_str() };
+        IntakeError {
+            file: Some(file.clone()),
+            object: format!("{pools} {}", first_of(&names)),
+            path: String::new(),
+            cause: format!("{they_are} Karpenter's, so the plan would not keep to {them}"),
+            next_step: format!(
+                "convert {them} with `poolwright convert -f {path}`, and give the result to -f"
+            ),
+        }
+    };
+    manifest.karpenter_pools.iter().map(problem).collect()
 }
 
 /// Returns whether a controller has looked at a pool of a dump.

@@ -11,7 +11,7 @@ const DRIVERS: &str = "/apis/storage.k8s.io/v1/csidrivers";
 fn cluster(request: &Request) -> (u16, Value) {
     let pod = |name: &str| {
         json!({"metadata": {"name": name, "namespace": "ml", "uid": name},
-            "spec": {"containers": [{"name": "main"}],
+            "spec": {"containers": [{"image": "x", "name": "main"}],
                 "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]},
             "status": {"phase": "Pending"}})
     };

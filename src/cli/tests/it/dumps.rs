@@ -287,3 +287,19 @@ fn existing_pods_with_a_node_count_as_those_of_the_controllers_of_the_files() {
     assert!(told.contains(one), "{told}");
     assert!(!told.contains("ignored pods without a node"), "`db-1` is planned from its set: {told}");
 }
+
+#[test]
+fn a_broken_item_of_a_dump_is_left_out_and_no_success_if_the_exit_code_matters() {
+    let junk = json!({"metadata": {"name": "gone"}});
+    let all = [class(), pool(), pod("waits", None), junk];
+    let (plan, told) = planned(&all);
+    assert_eq!(plan["nodes"].as_array().map(Vec::len), Some(1), "{plan}");
+    let note = "document 1, item 4 of stdin: apiVersion or kind is missing; it is left out";
+    assert!(told.contains(note), "{told}");
+    let everywhere: &[&str] = &[];
+    for more in [everywhere, &["-n", "ml"]] {
+        let args = [&["plan", "-f", "-", "--fail-on-unplaced"][..], more].concat();
+        let output = poolwright(&args, &list(&all));
+        assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}

@@ -22,7 +22,7 @@ fn cluster(request: &Request) -> (u16, Value) {
     match request.path.split('?').next().unwrap_or_default() {
         PODS => list(&[json!({"metadata": {"name": "train-7", "namespace": "ml", "uid": "u",
                 "annotations": {"poolwright.dev/expected-duration": "soon"}},
-            "spec": {"nodeName": "gpu-a", "containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]},
+            "spec": {"nodeName": "gpu-a", "containers": [{"image": "x", "name": "main", "resources": {"requests": {"cpu": "1"}}}]},
             "status": {"phase": "Running", "startTime": an_hour_ago.to_string()}})]),
         NODES => list(&[json!({"metadata": {"name": "gpu-a"},
             "spec": {"providerID": "kwok://gpu-a",
@@ -128,7 +128,7 @@ fn oversized_objects() -> [(&'static str, Value); 6] {
             json!({"apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": "web-0", "namespace": "shop", "uid": "p", "creationTimestamp": "2026-03-01T11:00:00Z",
                 "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs", "controller": true}]},
-            "spec": {"nodeName": "big-a", "containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]},
+            "spec": {"nodeName": "big-a", "containers": [{"image": "x", "name": "main", "resources": {"requests": {"cpu": "1"}}}]},
             "status": {"phase": "Running", "startTime": "2026-03-01T11:00:00Z"}}),
         ),
         (
@@ -166,7 +166,7 @@ fn oversized_objects() -> [(&'static str, Value); 6] {
             json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
             "metadata": {"name": "web", "namespace": "shop", "uid": "rs"},
             "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}},
-                "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main"}]}}},
+                "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"image": "x", "name": "main"}]}}},
             "status": {"replicas": 1}}),
         ),
     ]

@@ -1,5 +1,5 @@
 //! Tests of misspelt kinds in the input of plans: alone they are errors, and beside other objects they count as objects whose pods are
-//! not planned.
+//! not planned. Pools of Karpenter are errors where pods wait, unless there are pools of Poolwright, too.
 
 use crate::support::{plan, poolwright};
 
@@ -44,5 +44,23 @@ fn a_misspelt_node_is_named_if_existing_nodes_are_missing() {
     assert_eq!(code, Some(2), "{said}");
     for part in ["the files have no Node;", "Noode (document 1): v1 Noode is not read; did you mean Node?"] {
         assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn a_pool_of_karpenter_beside_waiting_pods_is_an_error_that_names_the_conversion() {
+    let karpenters = "{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: runners}, spec: {template: {spec: \
+                      {requirements: []}}}}\n---\n";
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: x, resources: {requests: \
+               {cpu: '1'}}}]}}\n---\n";
+    let ours = "{apiVersion: poolwright.dev/v1alpha1, kind: NodePool, metadata: {name: gen}, spec: {template: {spec: {nodeClassRef: \
+                {group: poolwright.dev, kind: KwokNodeClass, name: aws}}}}}\n";
+    let (code, said) = run(&["plan", "-f", "-"], &format!("{karpenters}{pod}"));
+    assert_eq!(code, Some(2), "{said}");
+    let told = "stdin: NodePool runners: it is Karpenter's, so the plan would not keep to it; convert it with `poolwright convert -f -`";
+    assert!(said.contains(told), "{said}");
+    for input in [karpenters.to_owned(), format!("{karpenters}{pod}{ours}")] {
+        let notes = plan(&["-f", "-"], &input)["notes"].to_string();
+        assert!(notes.contains("convert it with `poolwright convert`"), "{notes}");
     }
 }

@@ -15,7 +15,7 @@ fn message(flags: &[&str], pod: &str) -> String {
 
 #[test]
 fn a_capacity_type_that_no_flag_allows_is_named_with_the_flag_that_allows_it() {
-    let spot = pod("{nodeSelector: {poolwright.dev/capacity-type: spot}, containers: [{name: a}]}");
+    let spot = pod("{nodeSelector: {poolwright.dev/capacity-type: spot}, containers: [{image: x, name: a}]}");
     let start =
         "leaves out offerings that hold it; with --spot it gets a node. With the flags as they are: wants ";
     let usual = message(&["--provider", "gcp"], &spot);
@@ -32,7 +32,7 @@ fn a_capacity_type_that_no_flag_allows_is_named_with_the_flag_that_allows_it() {
 #[test]
 fn the_capacity_type_of_another_program_is_named_with_the_label_and_the_flag_at_once() {
     let of = |key: &str, value: &str| {
-        pod(&format!("{{nodeSelector: {{{key}: {value}}}, containers: [{{name: a}}]}}"))
+        pod(&format!("{{nodeSelector: {{{key}: {value}}}, containers: [{{image: x, name: a}}]}}"))
     };
     for (key, value) in [("karpenter.sh/capacity-type", "spot"), ("cloud.google.com/gke-spot", "'true'")] {
         let said = message(&["--provider", "gcp"], &of(key, value));
@@ -52,7 +52,7 @@ fn the_capacity_type_of_another_program_is_named_with_the_label_and_the_flag_at_
 #[test]
 fn a_provider_that_lacks_what_a_pod_needs_is_named_with_one_that_has_it() {
     let a10g = pod(
-        "{nodeSelector: {poolwright.dev/gpu-model: a10g}, containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}}}]}",
+        "{nodeSelector: {poolwright.dev/gpu-model: a10g}, containers: [{image: x, name: a, resources: {limits: {nvidia.com/gpu: 1}}}]}",
     );
     let said = message(&["--provider", "gcp"], &a10g);
     let start = "--provider gcp leaves out offerings that hold it; with --provider aws it gets a node. With the flags as they are: ";
@@ -88,7 +88,7 @@ fn a_pool_whose_offerings_a_flag_leaves_out_is_not_told_first_to_correct_its_req
                 {apiVersion: poolwright.dev/v1alpha1, kind: NodePool, metadata: {name: gen}, spec: {template: {spec: {\
                 nodeClassRef: {group: poolwright.dev, kind: KwokNodeClass, name: aws}, requirements: [\
                 {key: poolwright.dev/capacity-type, operator: In, values: [on-demand]}]}}}}\n---\n";
-    let small = pod("{containers: [{name: a, resources: {requests: {cpu: '1'}}}]}");
+    let small = pod("{containers: [{image: x, name: a, resources: {requests: {cpu: '1'}}}]}");
     let input = format!("{pool}{small}");
     let left = message(&["--capacity-type", "spot"], &input);
     let flag = "--capacity-type spot leaves out offerings that ";
@@ -114,7 +114,8 @@ fn a_floor_that_a_flag_sets_and_on_demand_nodes_that_another_leaves_out_are_both
                 {apiVersion: poolwright.dev/v1alpha1, kind: NodePool, metadata: {name: gen}, spec: {template: {spec: {\
                 nodeClassRef: {group: poolwright.dev, kind: KwokNodeClass, name: gcp}, requirements: [\
                 {key: poolwright.dev/capacity-type, operator: In, values: [on-demand, spot]}]}}}}\n---\n";
-    let input = format!("{pool}{}", pod("{containers: [{name: a, resources: {requests: {cpu: '1'}}}]}"));
+    let input =
+        format!("{pool}{}", pod("{containers: [{image: x, name: a, resources: {requests: {cpu: '1'}}}]}"));
     let said = message(&["--capacity-type", "spot", "--on-demand-floor", "3"], &input);
     let start = "--capacity-type spot leaves out offerings that hold it; with --spot it gets a node. With ";
     assert!(said.starts_with(start), "{said}");
@@ -124,11 +125,12 @@ fn a_floor_that_a_flag_sets_and_on_demand_nodes_that_another_leaves_out_are_both
 
 #[test]
 fn a_flag_is_not_named_if_no_other_gives_the_pod_a_node() {
-    let nobody = pod("{containers: [{name: a, resources: {limits: {nvidia.com/gpu: 64}}}]}");
-    let labelled =
-        pod("{nodeSelector: {team: ml, poolwright.dev/capacity-type: spot}, containers: [{name: a}]}");
+    let nobody = pod("{containers: [{image: x, name: a, resources: {limits: {nvidia.com/gpu: 64}}}]}");
+    let labelled = pod(
+        "{nodeSelector: {team: ml, poolwright.dev/capacity-type: spot}, containers: [{image: x, name: a}]}",
+    );
     // Only the limit leaves it out.
-    let limited = pod("{containers: [{name: a, resources: {requests: {cpu: '1'}}}]}");
+    let limited = pod("{containers: [{image: x, name: a, resources: {requests: {cpu: '1'}}}]}");
     let none: &[&str] = &[];
     let all: [(&[&str], String); 3] =
         [(none, nobody), (&["--provider", "gcp"], labelled), (&["--limit", "nodes=0"], limited)];

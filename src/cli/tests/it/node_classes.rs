@@ -257,10 +257,10 @@ fn a_written_pool_beyond_the_bounds_of_its_resource_is_refused_before_anything_i
 #[test]
 fn claims_and_storage_classes_that_the_files_lack_are_assumed_and_named() {
     let set = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec:\n  serviceName: db\n  replicas: 2\n  \
-               selector: {matchLabels: {a: b}}\n  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: db, \
+               selector: {matchLabels: {a: b}}\n  template: {metadata: {labels: {a: b}}, spec: {containers: [{image: x, name: db, \
                resources: {requests: {cpu: '1'}}}]}}\n  volumeClaimTemplates: [{metadata: {name: data}, spec: {storageClassName: gp3, \
                accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n\
-               spec: {containers: [{name: a}], volumes: [{name: v, persistentVolumeClaim: {claimName: mine}}]}\n";
+               spec: {containers: [{image: x, name: a}], volumes: [{name: v, persistentVolumeClaim: {claimName: mine}}]}\n";
     let plan = crate::support::plan(&["-f", "-"], set);
     assert_eq!(plan["pods"]["unplaced"], 0, "{plan}");
     let notes = plan["notes"].to_string();
@@ -292,7 +292,7 @@ kind: Pod
 metadata: {name: worker}
 spec:
   containers:
-    - {name: c, resources: {requests: {cpu: 1, vpc.amazonaws.com/efa: 1}, limits: {vpc.amazonaws.com/efa: 1}}}
+    - {name: c, image: x, resources: {requests: {cpu: 1, vpc.amazonaws.com/efa: 1}, limits: {vpc.amazonaws.com/efa: 1}}}
 ";
     let left = plan(&["-f", "-"], text)["unplaced"][0]["message"].to_string();
     assert!(left.contains("use an EC2NodeClass with `spec.efa: Auto`"), "{left}");
@@ -306,7 +306,7 @@ fn a_class_of_another_cloud_is_no_remedy_for_small_disks() {
             "{{apiVersion: poolwright.dev/v1alpha1, kind: KwokNodeClass, metadata: {{name: trial}}, spec: {{provider: {provider}}}}}\n---\n\
              {{apiVersion: poolwright.dev/v1alpha1, kind: NodePool, metadata: {{name: p}}, spec: {{template: {{spec: {{nodeClassRef: \
              {{group: poolwright.dev, kind: KwokNodeClass, name: trial}}}}}}}}}}\n---\n\
-             {{apiVersion: v1, kind: Pod, metadata: {{name: w}}, spec: {{containers: [{{name: c, resources: {{requests: \
+             {{apiVersion: v1, kind: Pod, metadata: {{name: w}}, spec: {{containers: [{{image: x, name: c, resources: {{requests: \
              {{cpu: 1, ephemeral-storage: 90Ti}}}}}}]}}}}\n"
         );
         plan(&["-f", "-"], &text)["unplaced"][0]["message"].to_string()

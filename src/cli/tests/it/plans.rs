@@ -214,7 +214,7 @@ fn the_pods_of_a_training_job_get_all_their_nodes_or_none_also_under_a_limit() {
 #[test]
 fn an_object_that_makes_pods_and_is_not_read_is_no_success_if_the_exit_code_matters() {
     let unread = r#"{"apiVersion": "example.com/v1", "kind": "Trainer", "metadata": {"name": "a"},
-        "spec": {"template": {"spec": {"containers": [{"name": "a"}]}}}}"#;
+        "spec": {"template": {"spec": {"containers": [{"image": "x", "name": "a"}]}}}}"#;
     let args = ["plan", "-f", "-", "--fail-on-unplaced"];
     let told = poolwright(&args, unread);
     assert_eq!(told.status.code(), Some(3));
@@ -231,8 +231,7 @@ fn an_object_that_makes_pods_and_is_not_read_is_no_success_if_the_exit_code_matt
 
 #[test]
 fn a_pod_on_a_node_that_the_files_lack_was_read_and_is_no_success_if_the_exit_code_matters() {
-    let bound =
-        "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {nodeName: ghost, containers: [{name: a}]}}";
+    let bound = "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {nodeName: ghost, containers: [{image: x, name: a}]}}";
     let args = ["plan", "-f", "-", "--fail-on-unplaced"];
     let told = poolwright(&args, bound);
     assert_eq!(told.status.code(), Some(3));
@@ -251,7 +250,7 @@ const LACKS_CLAIM: &str = r#"
   metadata: {name: im, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}}
 ---
 {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: data}}],
-  containers: [{name: a, resources: {requests: {cpu: '1'}}}]}}
+  containers: [{image: x, name: a, resources: {requests: {cpu: '1'}}}]}}
 "#;
 
 #[test]
@@ -274,7 +273,7 @@ fn a_node_class_of_any_kind_that_is_not_ready_sells_nothing() {
   nodeClassRef: {{group: poolwright.dev, kind: KwokNodeClass, name: k}},
   requirements: [{{key: poolwright.dev/capacity-type, operator: In, values: [on-demand]}}]}}}}}}}}
 ---
-{{apiVersion: v1, kind: Pod, metadata: {{name: a}}, spec: {{containers: [{{name: a, resources: {{requests: {{cpu: '1'}}}}}}]}}}}
+{{apiVersion: v1, kind: Pod, metadata: {{name: a}}, spec: {{containers: [{{image: x, name: a, resources: {{requests: {{cpu: '1'}}}}}}]}}}}
 "
         )
     };
@@ -304,14 +303,14 @@ fn a_pod_of_a_file_that_would_preempt_others_gets_its_place_there() {
   conditions: [{{type: Ready, status: 'True'}}]}}}}
 ---
 {{apiVersion: apps/v1, kind: ReplicaSet, metadata: {{name: low, uid: rs}}, spec: {{replicas: 1, selector: {{matchLabels: {{app: low}}}},
-  template: {{metadata: {{labels: {{app: low}}}}, spec: {{containers: [{{name: a, resources: {{requests: {{cpu: '3'}}}}}}]}}}}}}}}
+  template: {{metadata: {{labels: {{app: low}}}}, spec: {{containers: [{{image: x, name: a, resources: {{requests: {{cpu: '3'}}}}}}]}}}}}}}}
 ---
 {{apiVersion: v1, kind: Pod, metadata: {{name: low-a, uid: low-a, labels: {{app: low}}, ownerReferences: [
     {{apiVersion: apps/v1, kind: ReplicaSet, name: low, uid: rs, controller: true}}]}},
-  spec: {{nodeName: n1, priority: 0, containers: [{{name: a, resources: {{requests: {{cpu: '3'}}}}}}]}}, status: {{phase: Running}}}}
+  spec: {{nodeName: n1, priority: 0, containers: [{{image: x, name: a, resources: {{requests: {{cpu: '3'}}}}}}]}}, status: {{phase: Running}}}}
 ---
 {{apiVersion: v1, kind: Pod, metadata: {{name: urgent}}, spec: {{priorityClassName: high,
-  containers: [{{name: a, resources: {{requests: {{cpu: '3'}}}}}}]}}}}
+  containers: [{{image: x, name: a, resources: {{requests: {{cpu: '3'}}}}}}]}}}}
 "
         )
     };
@@ -469,7 +468,7 @@ fn pods_that_a_quota_refuses_are_no_success_if_the_exit_code_matters() {
 {{apiVersion: v1, kind: ResourceQuota, metadata: {{name: team, namespace: ml}}, spec: {{hard: {{pods: '{allowed}'}}}}}}
 ---
 {{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web, namespace: ml}}, spec: {{replicas: 3, selector: {{matchLabels: {{app: web}}}},
-  template: {{metadata: {{labels: {{app: web}}}}, spec: {{containers: [{{name: a, resources: {{requests: {{cpu: '1'}}}}}}]}}}}}}}}
+  template: {{metadata: {{labels: {{app: web}}}}, spec: {{containers: [{{image: x, name: a, resources: {{requests: {{cpu: '1'}}}}}}]}}}}}}}}
 "
         )
     };
@@ -497,7 +496,7 @@ fn an_object_with_pods_that_a_quota_refuses_is_no_success_if_the_exit_code_matte
 {{apiVersion: v1, kind: ResourceQuota, metadata: {{name: team, namespace: ml}}, spec: {{hard: {{count/daemonsets.apps: '{allowed}'}}}}}}
 ---
 {{apiVersion: apps/v1, kind: DaemonSet, metadata: {{name: agent, namespace: ml}}, spec: {{selector: {{matchLabels: {{app: agent}}}},
-  template: {{metadata: {{labels: {{app: agent}}}}, spec: {{containers: [{{name: a, resources: {{requests: {{cpu: '1'}}}}}}]}}}}}}}}
+  template: {{metadata: {{labels: {{app: agent}}}}, spec: {{containers: [{{image: x, name: a, resources: {{requests: {{cpu: '1'}}}}}}]}}}}}}}}
 "
         )
     };
@@ -517,13 +516,13 @@ fn a_plan_without_a_pool_tells_nobody_to_change_one() {
     let pod = |spec: &str| {
         format!("{{apiVersion: v1, kind: Pod, metadata: {{name: a, namespace: ml}}, spec: {spec}}}")
     };
-    let load = "{initContainers: [{name: load, resources: {limits: {nvidia.com/gpu: '64'}}}], containers: [{name: a}]}";
+    let load = "{initContainers: [{image: x, name: load, resources: {limits: {nvidia.com/gpu: '64'}}}], containers: [{image: x, name: a}]}";
     let left = plan(&["-f", "-"], &pod(load))["unplaced"][0]["message"].to_string();
     assert!(
         left.contains("needs 64 nvidia.com/gpu (init container `load` asks for 64 nvidia.com/gpu) in one node; the largest offering of the catalogue"),
         "{left}"
     );
-    let labelled = pod("{nodeSelector: {team: ml}, containers: [{name: a}]}");
+    let labelled = pod("{nodeSelector: {team: ml}, containers: [{image: x, name: a}]}");
     let told = poolwright(&["explain", "pod", "ml/a", "-f", "-"], &labelled);
     let text = String::from_utf8_lossy(&told.stdout);
     assert!(text.contains("write a NodePool whose spec.template.metadata.labels has it"), "{text}");
@@ -576,7 +575,7 @@ fn a_floor_of_on_demand_nodes_counts_instead_of_that_of_the_pools() {
 
 #[test]
 fn one_pod_whose_place_other_pods_decide_is_counted_as_one() {
-    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: q, labels: {app: q}}, spec: {containers: [{name: c}], affinity: {podAntiAffinity: \
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: q, labels: {app: q}}, spec: {containers: [{image: x, name: c}], affinity: {podAntiAffinity: \
                {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: topology.kubernetes.io/zone, labelSelector: {matchLabels: {app: \
                q}}}]}}}}";
     let notes = plan(&["-f", "-"], pod)["notes"].to_string();

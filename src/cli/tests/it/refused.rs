@@ -10,8 +10,7 @@ const QUOTA: &str = "is forbidden: exceeded quota: team, requested: pods=1, used
 
 /// A ReplicaSet with one of three pods, and a Job without any of its two pods.
 fn cluster(request: &Request) -> (u16, Value) {
-    let template =
-        json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main"}]}});
+    let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"image": "x", "name": "main"}]}});
     match request.path.split('?').next().unwrap_or_default() {
         "/apis/apps/v1/replicasets" => {
             list(&[json!({"metadata": {"name": "web-5d4", "namespace": "ml", "uid": "set"},

@@ -15,7 +15,7 @@ fn an_explanation_has_every_step_of_a_plan_whose_first_choice_has_a_limit() {
     let text = pools
         + "{apiVersion: poolwright.dev/v1alpha1, kind: KwokNodeClass, metadata: {name: k}, spec: {provider: aws}}\n---\n"
         + "{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {parallelism: 3, completions: 3, template: {spec: {\
-           restartPolicy: Never, containers: [{name: c, resources: {requests: {cpu: 3}, limits: {nvidia.com/gpu: 1}}}]}}}}\n";
+           restartPolicy: Never, containers: [{image: x, name: c, resources: {requests: {cpu: 3}, limits: {nvidia.com/gpu: 1}}}]}}}}\n";
     let plan = plan(&["-f", "-", "--explain", "default/j-0"], &text);
     assert_eq!((plan["pods"]["placed"].as_u64(), plan["pods"]["unplaced"].as_u64()), (Some(3), Some(0)));
     let told = plan["explanation"]["text"].as_str().expect("a text");

@@ -5,7 +5,7 @@ use crate::support::{plan, poolwright};
 /// Pods without GPUs. The builtin catalogue has spot prices of types with GPUs only.
 const PODS: &str = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: w}, spec: {replicas: 12, \
                     selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, \
-                    spec: {containers: [{name: c, resources: {requests: {cpu: 2, memory: 1Gi}}}]}}}}";
+                    spec: {containers: [{image: x, name: c, resources: {requests: {cpu: 2, memory: 1Gi}}}]}}}}";
 
 fn printed(flags: &[&str]) -> String {
     let told = poolwright(&[&["plan", "-f", "-", "--provider", "aws"][..], flags].concat(), PODS);

@@ -123,7 +123,8 @@ mod tests {
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
         let unsynced = crate::edge::signal::sender(vec![]).subscribe();
         let trouble = crate::edge::signal::sender(None).subscribe();
-        let endpoints = Endpoints { metrics: Metrics::new().unwrap(), unsynced, trouble };
+        let stopping = trouble.clone();
+        let endpoints = Endpoints { metrics: Metrics::new().unwrap(), unsynced, trouble, stopping };
         for (probe, expected) in
             [("startupProbe", "/healthz"), ("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")]
         {

@@ -207,12 +207,24 @@ fn amounts<'a>(
                 let cause = format!("`{text}` is not a whole number, and {name} comes in whole units");
                 problems.push(FieldProblem::new(at, cause, "write a whole number"));
             }
+            Ok(amount) if !is_in_pages(name, amount) => {
+                let size = name.strip_prefix(HUGE_PAGES).unwrap_or_default();
+                let cause = format!("`{text}` is not a multiple of the page size `{size}`");
+                problems.push(FieldProblem::new(at, cause, "write whole pages of an existing size"));
+            }
             Ok(amount) => {
                 known.insert(name.as_str(), amount.milli_ceil());
             }
         }
     }
     known
+}
+
+/// Returns whether an amount of huge pages is one of whole pages. Other resources have no pages.
+fn is_in_pages(name: &str, amount: quantity::Quantity) -> bool {
+    let Some(size) = name.strip_prefix(HUGE_PAGES) else { return true };
+    let size = quantity::parse(size).map_or(0, quantity::Quantity::milli_ceil);
+    size > 0 && size % 1000 == 0 && amount.milli_ceil() % size == 0
 }
 
 /// Returns whether containers cannot share the resource: huge pages and extended resources, such as GPUs.

@@ -1,5 +1,7 @@
 //! The kinds of objects that are read, and what is said of the others.
 
+use std::collections::BTreeMap;
+
 use poolwright_api::{FieldProblem, meant};
 use poolwright_terms::API_VERSION;
 use serde_json::Value;
@@ -384,6 +386,17 @@ impl Object {
         let of = meant(own, alike.map(|(of, _)| of))?;
         Some(format!("{} belongs to the group {of}; correct apiVersion", self.kind))
     }
+}
+
+/// Returns the names of the NodePools of Karpenter, by file.
+pub(super) fn karpenter_pools(objects: &[Object]) -> BTreeMap<String, Vec<String>> {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let is_pool = |object: &&Object| group(&object.api_version) == KARPENTER && object.kind == "NodePool";
+    for pool in objects.iter().filter(is_pool) {
+        let name = meta(&pool.value, "name").unwrap_or_default();
+        found.entry(pool.file.clone()).or_default().push(name.to_owned());
+    }
+    found
 }
 
 /// Returns the kinds that are read or known to make pods, with their groups.

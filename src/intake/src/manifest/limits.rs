@@ -56,7 +56,7 @@ mod tests {
 
     fn pod(name: &str, node: &str) -> String {
         format!(
-            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{nodeName: {node:?}, containers: [{{name: a}}]}}\n---\n"
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{nodeName: {node:?}, containers: [{{image: x, name: a}}]}}\n---\n"
         )
     }
 

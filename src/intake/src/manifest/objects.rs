@@ -1,12 +1,10 @@
-//! The documents and objects of manifests, before they are read.
+//! The objects of manifests, before they are read.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
-use poolwright_api::{FieldProblem, meant};
+use poolwright_api::FieldProblem;
 use poolwright_terms::{GROUP, one_line};
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::WrittenObject;
 use super::kinds::{KINDS, is_cluster_scoped};
@@ -14,38 +12,6 @@ use crate::error::{IntakeError, OfObject, object_name};
 
 /// The annotation of a Deployment and its ReplicaSets with their number in its history.
 pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
-
-/// The documents of a text; empty ones are skipped.
-pub(crate) fn documents(text: &str) -> Result<Vec<Value>, FieldProblem> {
-    // JSON is YAML, but a JSON parser is many times faster, and large lists are usually JSON.
-    if text.trim_start().starts_with('{') {
-        let stream = serde_json::Deserializer::from_str(text).into_iter::<Unique>();
-        // The YAML parser names the line of a key that is there twice.
-        if let Ok(documents) = stream.map(|read| read.map(|read| read.0)).collect::<Result<Vec<_>, _>>() {
-            return Ok(documents);
-        }
-    }
-    // Keeps the limits against maliciously nested aliases, and lifts those on size, because a cluster has many pods.
-    let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_events: usize::MAX,
-            max_nodes: usize::MAX,
-            max_documents: usize::MAX,
-            max_total_scalar_bytes: usize::MAX,
-        },
-        with_snippet: false,
-    };
-    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
-        // The library's advice is for programs that call it.
-        let error = error.to_string().replace(", set DuplicateKeyPolicy in Options if acceptable", "");
-        let remedy = if error.contains("duplicate mapping key") {
-            "write each key once"
-        } else {
-            "correct the syntax"
-        };
-        FieldProblem::new("", format!("not readable as YAML or JSON: {error}"), remedy)
-    })
-}
 
 /// One object of a manifest.
 #[derive(Clone)]
@@ -58,91 +24,22 @@ pub(super) struct Object {
     pub value: Value,
     /// The stored object of the same name, if this one is written and counts instead.
     pub replaced: Option<Value>,
-}
-
-/// Splits lists into their objects.
-pub(super) fn flatten(
-    mut value: Value,
-    place: &str,
-    of: Option<(&str, &str)>,
-    into: &mut Vec<Object>,
-    errors: &mut Vec<IntakeError>,
-) {
-    if value.is_null() {
-        return;
-    }
-    let mut problem =
-        |path: &str, cause: &str, next: &str| errors.push(FieldProblem::new(path, cause, next).of(place));
-    let Some(fields) = value.as_object_mut() else {
-        return problem("", "not an object", "write apiVersion, kind, metadata and spec");
-    };
-    // Items of a typed list may omit the kind and version of the list.
-    if let Some((api_version, kind)) = of {
-        fields.entry("apiVersion").or_insert_with(|| api_version.into());
-        fields.entry("kind").or_insert_with(|| kind.into());
-    }
-    let text = |key: &str| fields.get(key).and_then(Value::as_str).map(str::to_owned);
-    let (Some(api_version), Some(kind)) = (text("apiVersion"), text("kind")) else {
-        let misspelt = |key: &'static str| {
-            let alike = |other: &&String| *other != key && meant(other, [key]).is_some();
-            let written = fields.keys().find(alike).filter(|_| !fields.contains_key(key))?;
-            Some(format!("`{key}` instead of `{written}`"))
-        };
-        let slips: Vec<String> = ["apiVersion", "kind"].into_iter().filter_map(misspelt).collect();
-        let next = match slips.join(", and ") {
-            none if none.is_empty() => "write both, such as `apiVersion: v1` and `kind: Pod`".to_owned(),
-            slips => format!("write {slips}"),
-        };
-        return problem("", "apiVersion or kind is missing", &next);
-    };
-    if (api_version.as_str(), kind.as_str()) == ("v1", "Status") {
-        let cause = answer(fields);
-        return problem("", &cause, "fetch the objects again");
-    }
-    if (api_version.as_str(), kind.as_str()) == ("v1", "List") {
-        match fields.get("items") {
-            Some(Value::Array(_)) => {}
-            Some(Value::Null) => return,
-            Some(_) => return problem("items", "it is no list", "write a list of objects"),
-            None => return problem("items", "missing", "add the objects of the list, or remove it"),
-        }
-    }
-    let item_kind = kind.strip_suffix("List").filter(|_| fields.get("items").is_some_and(Value::is_array));
-    let Some(item_kind) = item_kind else {
-        // An empty text says nothing: the object has no UID and no version.
-        if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-            meta.retain(|field, value| {
-                !(["uid", "resourceVersion"].contains(&field.as_str()) && *value == "")
-            });
-        }
-        let (file, place) = (String::new(), place.to_owned());
-        into.push(Object { file, place, kind, api_version, value, replaced: None });
-        return;
-    };
-    let items = fields.get_mut("items").map(Value::take);
-    let of = (!item_kind.is_empty()).then_some((api_version.as_str(), item_kind));
-    let Some(Value::Array(items)) = items else { return };
-    for (at, item) in items.into_iter().enumerate() {
-        flatten(item, &format!("{place}, item {}", at + 1), of, into, errors);
-    }
-}
-
-/// Returns what is wrong with an answer of an API server that has no objects, such as that of a failed request.
-fn answer(status: &Map<String, Value>) -> String {
-    let text = |key: &str| status.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-    if text("status") == Some("Success") {
-        return "it is the answer of a request, not an object".to_owned();
-    }
-    let why = match (text("reason"), text("message")) {
-        (Some(reason), Some(message)) => format!(" ({reason}: {message})"),
-        (Some(one), None) | (None, Some(one)) => format!(" ({one})"),
-        (None, None) => String::new(),
-    };
-    format!("it is the answer of a failed request{why}, not an object")
+    /// Whether it has no name, beside objects that a server printed. It then counts as one that a server has printed, too.
+    pub is_rest: bool,
 }
 
 pub(super) fn meta<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
     value.get("metadata")?.get(field)?.as_str().filter(|text| !text.is_empty())
+}
+
+/// Returns whether an API server has stored an object.
+pub(super) fn is_stored(object: &Value) -> bool {
+    meta(object, "uid").or(meta(object, "resourceVersion")).is_some()
+}
+
+/// Returns whether an object has a name, or at least the beginning of one.
+pub(super) fn has_name(object: &Value) -> bool {
+    meta(object, "name").or_else(|| meta(object, "generateName")).is_some()
 }
 
 pub(super) fn group(api_version: &str) -> &str {
@@ -177,9 +74,9 @@ impl Object {
         !is_cluster_scoped(&self.api_version, &self.kind) && !self.is_node_class()
     }
 
-    /// Returns whether an API server has stored the object: it then has a UID and a version.
+    /// Returns whether an API server has stored the object: it then has a UID and a version, or it is broken and has lost them.
     pub(super) fn is_stored(&self) -> bool {
-        meta(&self.value, "uid").or(meta(&self.value, "resourceVersion")).is_some()
+        self.is_rest || is_stored(&self.value)
     }
 
     /// Returns whether no API server has an object of this name, as far as the files show.
@@ -252,7 +149,7 @@ pub(super) fn once(objects: &mut Vec<Object>) -> (Vec<String>, Vec<IntakeError>)
     let (mut equal, mut notes, mut replaced) = (Vec::new(), Vec::new(), Vec::new());
     let mut twice: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for object in std::mem::take(objects) {
-        let has_name = meta(&object.value, "name").or_else(|| meta(&object.value, "generateName")).is_some();
+        let has_name = has_name(&object.value);
         let key = (group(&object.api_version).to_owned(), object.name());
         let Some(first) = seen.get(&key).copied().filter(|_| has_name && object.is_read()) else {
             seen.insert(key, kept.len());
@@ -331,66 +228,4 @@ fn without_controllers_of(replaced: &[Object], objects: &mut Vec<Object>) {
         at += 1;
         !gone.contains(&(at - 1))
     });
-}
-
-/// A JSON value without keys that are there twice. Parsers otherwise keep the last.
-struct Unique(Value);
-
-impl<'de> Deserialize<'de> for Unique {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(UniqueVisitor)
-    }
-}
-
-struct UniqueVisitor;
-
-impl<'de> Visitor<'de> for UniqueVisitor {
-    type Value = Unique;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Unique, E> {
-        Ok(Unique(Value::Null))
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Unique, E> {
-        Ok(Unique(value.into()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Unique, E> {
-        Ok(Unique(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Unique, E> {
-        Ok(Unique(value.into()))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Unique, E> {
-        Ok(Unique(value.into()))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Unique, E> {
-        Ok(Unique(value.into()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Unique, A::Error> {
-        let mut all = Vec::new();
-        while let Some(Unique(item)) = items.next_element()? {
-            all.push(item);
-        }
-        Ok(Unique(all.into()))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Unique, A::Error> {
-        let mut all = Map::new();
-        while let Some((key, Unique(value))) = entries.next_entry::<String, Unique>()? {
-            if all.contains_key(&key) {
-                return Err(A::Error::custom(format!("the key `{key}` is there twice")));
-            }
-            all.insert(key, value);
-        }
-        Ok(Unique(all.into()))
-    }
 }

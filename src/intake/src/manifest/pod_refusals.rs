@@ -81,6 +81,7 @@ fn pod(path: &str, spec: &Value, claims: &[&str], into: &mut Problems) {
     }
     one_of(&format!("{path}.os.name"), &spec["os"]["name"], &["linux", "windows"], into);
     fields::deadline(path, spec, into);
+    fields::dns(path, spec, into);
     fields::gates(path, spec, into);
     fields::resource_claims(&format!("{path}.resourceClaims"), items(&spec["resourceClaims"]), into);
     containers(path, spec, claims, into);

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::bound::Bound;
 use super::gangs::Gangs;
 use super::kinds::KINDS;
-use super::objects::{Object, REVISION, group, meta};
+use super::objects::{Object, REVISION, group, has_name, meta};
 use super::{Manifest, NodeClassObject, RefusedPods};
 use crate::admission::{Admission, OverQuota, Quotas};
 use crate::error::{IntakeError, Keep, OfObject, add_untold};
@@ -249,7 +249,7 @@ impl Object {
         // Pods without a name of their own would be told to be there twice.
         let is_sound = problems.is_empty();
         let mut aside = Manifest::default();
-        let has_name = meta(&self.value, "name").or_else(|| meta(&self.value, "generateName")).is_some();
+        let has_name = has_name(&self.value);
         if !has_name {
             problems.extend(self.nameless());
         }

@@ -104,6 +104,7 @@ impl Object {
             let mut of_pods = Vec::new();
             pod_refusals::check("spec", spec, &mut of_pods);
             add_untold(of_pods, &mut problems);
+            add_untold(self.without_image(), &mut problems);
         }
         problems
     }
@@ -125,13 +126,29 @@ impl Object {
     fn resources_of_containers(&self) -> Vec<Stated> {
         let mut found = Vec::new();
         if self.has_new_templates() {
-            resources_below("spec", &self.value["spec"], &mut found);
+            containers_below("spec", &self.value["spec"], &mut |path, container| {
+                stated(&format!("{path}.resources"), &container["resources"], &mut found);
+            });
         }
         if self.kind == "TrainJob" && !self.is_stored() {
             const PLACE: &str = "spec.trainer.resourcesPerNode";
             stated(PLACE, &self.value["spec"]["trainer"]["resourcesPerNode"], &mut found);
         }
         found
+    }
+
+    /// Returns a problem for each container without an image. Other projects than Kubernetes may add one to their templates.
+    fn without_image(&self) -> Problems {
+        let mut problems = Vec::new();
+        if ["", "apps", "batch"].contains(&group(&self.api_version)) {
+            containers_below("spec", &self.value["spec"], &mut |path, container| {
+                let next = "add it, such as registry.example.com/app:1.0";
+                if container.is_object() {
+                    required(&format!("{path}.image"), &container["image"], next, &mut problems);
+                }
+            });
+        }
+        problems
     }
 
     /// Returns whether it is a written object of a kind whose pod templates are known.
@@ -153,25 +170,25 @@ struct Stated {
     amount: String,
 }
 
-/// Adds the resources of all containers below a path.
-fn resources_below(path: &str, value: &Value, into: &mut Vec<Stated>) {
+/// Calls a function with each container below a path, and with the path of the container.
+fn containers_below(path: &str, value: &Value, tell: &mut dyn FnMut(&str, &Value)) {
     match value {
         Value::Object(fields) => {
             for (key, inner) in fields {
                 let path = format!("{path}{}", key_segment(key));
                 let list = inner.as_array().filter(|_| key == "containers" || key == "initContainers");
                 let Some(list) = list else {
-                    resources_below(&path, inner, into);
+                    containers_below(&path, inner, tell);
                     continue;
                 };
                 for (at, container) in list.iter().enumerate() {
-                    stated(&format!("{path}[{at}].resources"), &container["resources"], into);
+                    tell(&format!("{path}[{at}]"), container);
                 }
             }
         }
         Value::Array(items) => {
             for (at, item) in items.iter().enumerate() {
-                resources_below(&format!("{path}[{at}]"), item, into);
+                containers_below(&format!("{path}[{at}]"), item, tell);
             }
         }
         _ => {}

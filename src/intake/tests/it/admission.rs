@@ -15,7 +15,7 @@ scheduling: {nodeSelector: {runtime: kata}, tolerations: [{key: kata, operator: 
 fn deployment(more: &str) -> String {
     format!(
         "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec: {{selector: {{matchExpressions: [{{key: b, operator: DoesNotExist}}]}}, template: {{spec: \
-         {{runtimeClassName: kata, {more} containers: [{{name: a, resources: {{requests: {{cpu: '1'}}}}}}]}}}}}}\n"
+         {{runtimeClassName: kata, {more} containers: [{{image: x, name: a, resources: {{requests: {{cpu: '1'}}}}}}]}}}}}}\n"
     )
 }
 
@@ -73,7 +73,7 @@ fn limit_range(limits: &str) -> String {
 /// A pod whose only container has these resources.
 fn pod(resources: &str) -> String {
     format!(
-        "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{containers: [{{name: a, resources: {{{resources}}}}}]}}\n"
+        "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{containers: [{{image: x, name: a, resources: {{{resources}}}}}]}}\n"
     )
 }
 
@@ -114,7 +114,7 @@ fn a_limit_range_without_defaults_takes_them_from_max_and_min() {
 fn pods_of_daemonsets_and_workloads_get_the_defaults_too_whatever_file_has_them() {
     let defaults = limit_range("{type: Container, defaultRequest: {cpu: '1'}}");
     let daemonset = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}\n\
-        spec: {selector: {matchExpressions: [{key: b, operator: DoesNotExist}]}, template: {spec: {containers: [{name: a}], initContainers: [{name: b}]}}}\n";
+        spec: {selector: {matchExpressions: [{key: b, operator: DoesNotExist}]}, template: {spec: {containers: [{image: x, name: a}], initContainers: [{image: x, name: b}]}}}\n";
     let manifest = parse_files([
         ("a.yaml", deployment("").replace("resources: {requests: {cpu: '1'}}", "image: x").as_str()),
         ("b.yaml", daemonset),
@@ -255,7 +255,10 @@ fn of_stored_objects_unknown_fields_are_noted_and_broken_ones_are_left_out() {
     };
     let manifest = read(&format!(
         "{}{}",
-        stored("newer", "{future: {a: 1}, containers: [{name: a, resources: {requests: {cpu: '2'}}}]}"),
+        stored(
+            "newer",
+            "{future: {a: 1}, containers: [{image: x, name: a, resources: {requests: {cpu: '2'}}}]}"
+        ),
         stored("broken", "{containers: []}"),
     ));
     assert_eq!((manifest.pods.len(), manifest.pods[0].spec.requests.get("cpu")), (1, 2000));
@@ -266,7 +269,8 @@ fn of_stored_objects_unknown_fields_are_noted_and_broken_ones_are_left_out() {
             "Pod default/newer: spec.future: this version does not know the field, and ignores it",
         ]
     );
-    let written = stored("newer", "{future: {a: 1}, containers: [{name: a}]}").replace(", uid: u-newer", "");
+    let written =
+        stored("newer", "{future: {a: 1}, containers: [{image: x, name: a}]}").replace(", uid: u-newer", "");
     assert!(problems(&written)[0].contains("spec.future: unknown field"));
 }
 
@@ -307,7 +311,7 @@ fn a_quota_with_scopes_counts_only_pods_that_meet_all_of_them() {
         let classes =
             "---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: 9\n";
         let spec = format!(
-            "{{restartPolicy: Never, containers: [{{name: a, resources: {{requests: {{cpu: '1'}}}}}}]{fields}}}"
+            "{{restartPolicy: Never, containers: [{{image: x, name: a, resources: {{requests: {{cpu: '1'}}}}}}]{fields}}}"
         );
         // Only the pods of a Job may have a deadline.
         let set = format!(
@@ -350,7 +354,7 @@ fn a_quota_with_scopes_counts_only_pods_that_meet_all_of_them() {
 fn a_quota_of_limits_counts_limits_and_not_requests() {
     let quota = "---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {name: team}\nspec: {hard: {limits.cpu: '5', limits.memory: 9Gi}}\n";
     let set = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: w}\nspec: {replicas: 4, selector: {matchLabels: {a: b}}, \
-               template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, resources: {requests: {cpu: '1'}, limits: {cpu: '2', memory: 1Gi}}}]}}}\n";
+               template: {metadata: {labels: {a: b}}, spec: {containers: [{image: x, name: a, resources: {requests: {cpu: '1'}, limits: {cpu: '2', memory: 1Gi}}}]}}}\n";
     let manifest = read(&format!("{quota}{set}"));
     assert_eq!(manifest.pods.len(), 2);
     assert!(
@@ -366,11 +370,14 @@ fn a_quota_of_limits_counts_limits_and_not_requests() {
 fn a_limit_range_of_pods_counts_init_containers_sidecars_and_zero_as_an_api_server_does() {
     let limits = limit_range("{type: Pod, max: {cpu: '4'}}");
     let with_init = |init: &str| {
-        let spec = "spec: {containers: [{name: a, resources: {requests: {cpu: '1'}, limits: {cpu: '1'}}}]";
+        let spec =
+            "spec: {containers: [{image: x, name: a, resources: {requests: {cpu: '1'}, limits: {cpu: '1'}}}]";
         format!("---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\n{spec}, initContainers: [{init}]}}\n")
     };
     let container = |name: &str, cpu: u64, more: &str| {
-        format!("{{name: {name}, resources: {{requests: {{cpu: '{cpu}'}}, limits: {{cpu: '{cpu}'}}}}{more}}}")
+        format!(
+            "{{image: x, name: {name}, resources: {{requests: {{cpu: '{cpu}'}}, limits: {{cpu: '{cpu}'}}}}{more}}}"
+        )
     };
     let sidecar = container("s", 1, ", restartPolicy: Always");
     let fits = format!("{}, {sidecar}", container("i", 4, ""));
@@ -404,7 +411,7 @@ fn refused(others: &str, spec: &str) -> Vec<String> {
 fn a_preemption_policy_that_is_not_that_of_the_class_is_refused() {
     let class = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: low}\nvalue: 1\n";
     let pod = |policy: &str| {
-        format!("priorityClassName: low, preemptionPolicy: {policy}, containers: [{{name: a}}]")
+        format!("priorityClassName: low, preemptionPolicy: {policy}, containers: [{{image: x, name: a}}]")
     };
     let found = refused(class, &pod("Never"));
     assert!(found[0].contains("spec.preemptionPolicy: an API server refuses `Never`"), "{found:?}");
@@ -416,13 +423,13 @@ fn a_preemption_policy_that_is_not_that_of_the_class_is_refused() {
 fn the_resources_of_a_whole_pod_are_judged_as_an_api_server_does() {
     let found = refused(
         "",
-        "resources: {requests: {cpu: '2', nvidia.com/gpu: '1'}, limits: {cpu: '1'}}, containers: [{name: a}]",
+        "resources: {requests: {cpu: '2', nvidia.com/gpu: '1'}, limits: {cpu: '1'}}, containers: [{image: x, name: a}]",
     );
     assert!(found.iter().any(|one| one.contains("spec.resources.requests.cpu: it is larger than the limit")));
     assert!(found.iter().any(|one| one.contains("a pod cannot state nvidia.com/gpu")), "{found:?}");
     let found = refused(
         "",
-        "resources: {requests: {cpu: '2'}, limits: {cpu: '3'}}, containers: [{name: a, resources: {requests: {cpu: 2500m}, limits: {cpu: '4'}}}]",
+        "resources: {requests: {cpu: '2'}, limits: {cpu: '3'}}, containers: [{image: x, name: a, resources: {requests: {cpu: 2500m}, limits: {cpu: '4'}}}]",
     );
     assert!(
         found[0].contains(
@@ -452,7 +459,7 @@ fn the_claim_of_an_ephemeral_volume_is_judged_by_the_limit_range() {
         "volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 20Gi}}}}";
     let found = refused(
         &range,
-        &format!("containers: [{{name: a}}], volumes: [{{name: v, ephemeral: {{{claim}}}}}]"),
+        &format!("containers: [{{image: x, name: a}}], volumes: [{{name: v, ephemeral: {{{claim}}}}}]"),
     );
     assert!(found[0].contains("spec.volumes[0].ephemeral.volumeClaimTemplate.spec"), "{found:?}");
 }
@@ -461,18 +468,19 @@ const QUOTA: &str = "---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {name: 
 
 #[test]
 fn a_quota_refuses_pods_that_do_not_state_what_it_limits() {
-    let found = refused(QUOTA, "containers: [{name: a, resources: {requests: {memory: 1Gi}}}]");
+    let found = refused(QUOTA, "containers: [{image: x, name: a, resources: {requests: {memory: 1Gi}}}]");
     let expected = "spec.containers[0].resources.requests.cpu: missing, and ResourceQuota `team` refuses pods without it";
     assert!(found[0].contains(expected), "{found:?}");
     let range = limit_range("{type: Container, defaultRequest: {cpu: 500m}}");
-    let pod = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a}]}\n";
+    let pod =
+        "---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{image: x, name: a}]}\n";
     assert_eq!(read(&format!("{QUOTA}{range}{pod}")).pods.len(), 1, "the default counts as stated");
 }
 
 #[test]
 fn a_quota_without_a_status_counts_the_stored_pods_of_its_namespace() {
-    let pod = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: old, uid: u}\nspec: {nodeName: n, containers: [{name: a, resources: {requests: {cpu: '3'}}}]}\nstatus: {phase: Running}\n";
-    let job = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: new}\nspec: {parallelism: 2, completions: 2, template: {spec: {restartPolicy: Never, containers: [{name: a, resources: {requests: {cpu: '1'}}}]}}}\n";
+    let pod = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: old, uid: u}\nspec: {nodeName: n, containers: [{image: x, name: a, resources: {requests: {cpu: '3'}}}]}\nstatus: {phase: Running}\n";
+    let job = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: new}\nspec: {parallelism: 2, completions: 2, template: {spec: {restartPolicy: Never, containers: [{image: x, name: a, resources: {requests: {cpu: '1'}}}]}}}\n";
     let manifest = read(&format!("{job}{pod}{QUOTA}"));
     assert_eq!(manifest.pods.len(), 2, "the stored one, and one of the Job: {:?}", manifest.notes);
 }
@@ -481,7 +489,7 @@ fn a_quota_without_a_status_counts_the_stored_pods_of_its_namespace() {
 fn all_problems_of_a_pod_are_told_at_once() {
     let found = refused(
         QUOTA,
-        "typo: 1, priorityClassName: system-node-critical, priority: 3, containers: [{name: a, resources: {limits: {nvidia.com/gpu: '0.5'}}}]",
+        "typo: 1, priorityClassName: system-node-critical, priority: 3, containers: [{image: x, name: a, resources: {limits: {nvidia.com/gpu: '0.5'}}}]",
     );
     for part in [
         "spec.typo: unknown field",
@@ -496,14 +504,15 @@ fn all_problems_of_a_pod_are_told_at_once() {
 #[test]
 fn a_namespace_adds_its_node_selector_and_default_tolerations() {
     let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: default, annotations: {scheduler.alpha.kubernetes.io/node-selector: 'pool=gpu', scheduler.alpha.kubernetes.io/defaultTolerations: '[{\"key\": \"gpu\", \"operator\": \"Exists\"}]'}}\n";
-    let pod = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a}]}\n";
+    let pod =
+        "---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{image: x, name: a}]}\n";
     let manifest = read(&format!("{pod}---\n{namespace}"));
     assert_eq!(manifest.pods[0].spec.node_selector["pool"], "gpu");
     assert_eq!(manifest.pods[0].spec.tolerations.len(), 1);
     assert!(
         manifest.notes[0].contains("its new pods get the node selector pool=gpu and default tolerations")
     );
-    let set = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\nspec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a}]}}}\n";
+    let set = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\nspec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{image: x, name: a}]}}}\n";
     let of_files = read(&format!("{set}---\n{namespace}")).daemonsets;
     let mut admission = poolwright_intake::Admission::default();
     admission.add_namespace(&serde_saphyr::from_str(namespace).unwrap()).unwrap();
@@ -514,7 +523,7 @@ fn a_namespace_adds_its_node_selector_and_default_tolerations() {
         "one of a cluster counts as one of files does"
     );
     assert_eq!(of_files[0].spec.node_selector["pool"], "gpu");
-    let found = refused(namespace, "nodeSelector: {pool: cpu}, containers: [{name: a}]");
+    let found = refused(namespace, "nodeSelector: {pool: cpu}, containers: [{image: x, name: a}]");
     assert!(found[0].contains("contradicts the node selector of the namespace"), "{found:?}");
 }
 
@@ -523,7 +532,7 @@ fn pods_that_the_api_server_has_refused_are_counted_and_the_note_repeats_its_rea
     let set = |status: &str| {
         read(&format!(
             "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {{name: web, namespace: ml, uid: u}}\n\
-             spec: {{replicas: 3, selector: {{matchLabels: {{a: b}}}}, template: {{metadata: {{labels: {{a: b}}}}, spec: {{containers: [{{name: a}}]}}}}}}\n\
+             spec: {{replicas: 3, selector: {{matchLabels: {{a: b}}}}, template: {{metadata: {{labels: {{a: b}}}}, spec: {{containers: [{{image: x, name: a}}]}}}}}}\n\
              status: {status}\n"
         ))
     };

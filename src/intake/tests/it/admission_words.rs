@@ -30,23 +30,24 @@ fn pod(spec: &str) -> String {
 fn defaults_of_containers_do_not_lower_what_a_pod_gets_as_a_whole() {
     let range = limit_range("defaultRequest: {cpu: 500m, memory: 256Mi}");
     let whole = "resources: {limits: {cpu: '7', memory: 9Gi}}";
-    let manifest = read(&format!("{range}{}", pod(&format!("{whole}, containers: [{{name: c}}]"))));
+    let manifest = read(&format!("{range}{}", pod(&format!("{whole}, containers: [{{image: x, name: c}}]"))));
     let requests = &manifest.pods[0].spec.requests;
     assert_eq!((requests.get("cpu"), requests.get("memory")), (7000, 9 << 30));
-    let asking = "containers: [{name: c, resources: {requests: {cpu: '2'}}}]";
+    let asking = "containers: [{image: x, name: c, resources: {requests: {cpu: '2'}}}]";
     let manifest = read(&format!("{range}{}", pod(&format!("{whole}, {asking}"))));
     let requests = &manifest.pods[0].spec.requests;
     assert_eq!((requests.get("cpu"), requests.get("memory")), (2000, 9 << 30), "what the container asks for");
     // As in an API server, the default of a second container then makes the sum too large.
-    let two = asking.replace("}]", "}, {name: d}]");
+    let two = asking.replace("}]", "}, {image: x, name: d}]");
     let found = problems(&format!("{range}{}", pod(&format!("{whole}, {two}"))));
     assert!(found[0].contains("spec.resources.requests.cpu: it must be at least the sum"), "{found:?}");
 }
 
 #[test]
 fn a_pod_that_asks_for_less_than_its_containers_and_sidecars_is_refused() {
-    let sidecar = "initContainers: [{name: s, restartPolicy: Always, resources: {requests: {cpu: '1'}}}]";
-    let container = "containers: [{name: c, resources: {requests: {cpu: 1500m}}}]";
+    let sidecar =
+        "initContainers: [{image: x, name: s, restartPolicy: Always, resources: {requests: {cpu: '1'}}}]";
+    let container = "containers: [{image: x, name: c, resources: {requests: {cpu: 1500m}}}]";
     let of = |cpu: &str| pod(&format!("resources: {{requests: {{cpu: {cpu}}}}}, {sidecar}, {container}"));
     assert_eq!(read(&of("2500m")).pods[0].spec.requests.get("cpu"), 2500);
     assert_eq!(
@@ -59,14 +60,15 @@ fn a_pod_that_asks_for_less_than_its_containers_and_sidecars_is_refused() {
 
 #[test]
 fn a_limit_that_nobody_wrote_into_the_pod_is_named_with_its_limit_range() {
-    let asking = pod("containers: [{name: c, resources: {requests: {cpu: '6'}}}]");
+    let asking = pod("containers: [{image: x, name: c, resources: {requests: {cpu: '6'}}}]");
     assert_eq!(
         problems(&format!("{}{asking}", limit_range("default: {cpu: '2'}"))),
         [
             "f: Pod default/p: spec.containers[0].resources.requests.cpu: it is larger than the default limit of LimitRange `a` (2); state a limit, or ask for less"
         ]
     );
-    let stating = pod("containers: [{name: c, resources: {requests: {cpu: '6'}, limits: {cpu: '1'}}}]");
+    let stating =
+        pod("containers: [{image: x, name: c, resources: {requests: {cpu: '6'}, limits: {cpu: '1'}}}]");
     let found = problems(&format!("{}{stating}", limit_range("default: {cpu: '2'}")));
     assert!(found[0].contains("it is larger than the limit; raise the limit"), "{found:?}");
 }
@@ -121,19 +123,19 @@ fn a_scope_that_does_not_exist_is_refused_with_the_one_that_is_meant() {
 #[test]
 fn an_amount_that_a_limit_range_has_written_is_named_with_it_wherever_it_is_judged() {
     let range = limit_range("default: {cpu: '1', memory: 1Gi}, defaultRequest: {cpu: 500m, memory: 512Mi}");
-    let asking = pod("resources: {requests: {cpu: 200m, memory: 256Mi}}, containers: [{name: c}]");
+    let asking = pod("resources: {requests: {cpu: 200m, memory: 256Mi}}, containers: [{image: x, name: c}]");
     let found = problems(&format!("{range}{asking}"));
     assert!(
         found[0].contains("which is 500m with the default of LimitRange `a` (500m); raise it"),
         "{found:?}"
     );
     assert!(found[1].contains("which is 512Mi with the default of LimitRange `a` (512Mi)"), "{found:?}");
-    let limited = pod("resources: {limits: {cpu: 800m, memory: 2Gi}}, containers: [{name: c}]");
+    let limited = pod("resources: {limits: {cpu: 800m, memory: 2Gi}}, containers: [{image: x, name: c}]");
     let found = problems(&format!("{range}{limited}"));
     let expected = "spec.containers[0].resources.limits.cpu: the default limit of LimitRange `a` (1) is larger than the limit of the whole pod";
     assert!(found.iter().any(|one| one.contains(expected)), "{found:?}");
     let gpus = limit_range("defaultRequest: {nvidia.com/gpu: 1}");
-    let found = problems(&format!("{gpus}{}", pod("containers: [{name: c}]")));
+    let found = problems(&format!("{gpus}{}", pod("containers: [{image: x, name: c}]")));
     let expected = "nvidia.com/gpu has the default request of LimitRange `a` (1) and no limit";
     assert!(found[0].contains(expected), "{found:?}");
 }
@@ -145,13 +147,14 @@ fn an_overhead_is_the_problem_of_the_object_that_states_it() {
             "---\napiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {{name: kata}}\nhandler: kata\n{overhead}\n"
         )
     };
-    let using = pod("runtimeClassName: kata, containers: [{name: c}]");
+    let using = pod("runtimeClassName: kata, containers: [{image: x, name: c}]");
     let found = problems(&format!("{}{using}", class("overhead: {podFixed: {cpu: '-1'}}")));
     assert!(
         found.len() == 1 && found[0].starts_with("f: RuntimeClass kata: overhead.podFixed.cpu: "),
         "{found:?}"
     );
-    let stating = |class: &str| pod(&format!("{class}overhead: {{cpu: 100m}}, containers: [{{name: c}}]"));
+    let stating =
+        |class: &str| pod(&format!("{class}overhead: {{cpu: 100m}}, containers: [{{image: x, name: c}}]"));
     let found = problems(&stating(""));
     assert!(
         found[0].contains("spec.overhead: an API server refuses it without a RuntimeClass; "),
@@ -224,11 +227,11 @@ fn a_request_that_a_limit_range_adds_is_known_with_its_name() {
     let origins = |spec: &str| read(&format!("{range}{}", pod(spec))).pods[0].request_origins.clone();
     let added = RequestPart::Default { limit_range: "a".to_owned(), amount: 4000 };
     let cpu = RequestOrigin { resource: ResourceName::new(ResourceName::CPU), parts: vec![added] };
-    assert_eq!(origins("containers: [{name: c}, {name: d}]"), [cpu]);
-    let stated = "containers: [{name: c, resources: {requests: {cpu: '1'}}}]";
+    assert_eq!(origins("containers: [{image: x, name: c}, {image: x, name: d}]"), [cpu]);
+    let stated = "containers: [{image: x, name: c, resources: {requests: {cpu: '1'}}}]";
     assert!(origins(stated).is_empty(), "the pod says it itself");
     let deployment = format!(
-        "{range}---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: w}}\nspec: {{selector: {{matchLabels: {{a: b}}}}, template: {{metadata: {{labels: {{a: b}}}}, spec: {{containers: [{{name: c}}]}}}}}}\n"
+        "{range}---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: w}}\nspec: {{selector: {{matchLabels: {{a: b}}}}, template: {{metadata: {{labels: {{a: b}}}}, spec: {{containers: [{{image: x, name: c}}]}}}}}}\n"
     );
     let manifest = read(&deployment);
     let part = RequestPart::Default { limit_range: "a".to_owned(), amount: 2000 };
@@ -238,7 +241,10 @@ fn a_request_that_a_limit_range_adds_is_known_with_its_name() {
 #[test]
 fn memory_without_a_unit_is_told_with_what_was_probably_meant() {
     let notes = |memory: &str| {
-        read(&pod(&format!("containers: [{{name: c, resources: {{requests: {{memory: {memory}}}}}}}]"))).notes
+        read(&pod(&format!(
+            "containers: [{{image: x, name: c, resources: {{requests: {{memory: {memory}}}}}}}]"
+        )))
+        .notes
     };
     let at = "Pod default/p: spec.containers[0].resources.requests.memory: ";
     assert_eq!(notes("16"), [format!("{at}`16` is 16 bytes; did you mean 16Gi or 16Mi?")]);

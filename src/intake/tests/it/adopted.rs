@@ -17,7 +17,8 @@ fn running(mut pod: Value) -> Value {
 
 /// A running pod with the labels of the templates, and without a controller.
 fn orphan(name: &str) -> Value {
-    let mut pod = stored(object("v1", "Pod", name, json!({"containers": [{"name": "a"}]})), None);
+    let mut pod =
+        stored(object("v1", "Pod", name, json!({"containers": [{"image": "x", "name": "a"}]})), None);
     pod["metadata"]["labels"] = json!({"app": "web"});
     running(pod)
 }
@@ -135,7 +136,8 @@ fn placed_pods_of_a_cluster_are_those_of_the_controllers_of_the_manifest() {
     let adopted = beside(&set, &[orphan("web-0")]);
     let told = "Pod default/web-0: it has no controller, and StatefulSet default/web adopts it";
     assert!(has(&adopted, told), "{:?}", adopted.notes);
-    let mut by_hand = running(object("v1", "Pod", "web-0", json!({"containers": [{"name": "a"}]})));
+    let mut by_hand =
+        running(object("v1", "Pod", "web-0", json!({"containers": [{"image": "x", "name": "a"}]})));
     by_hand["metadata"]["labels"] = json!({"app": "other"});
     for manifest in [
         beside(&set, &[running(pod("web-0", SET))]),

@@ -68,8 +68,7 @@ fn all_deadlines_of_a_pool_and_all_parts_of_a_unit_of_its_buffer_are_judged() {
 
 #[test]
 fn values_of_wrong_types_hide_neither_each_other_nor_bad_quantities() {
-    let container =
-        json!({"name": "a", "tty": "yes", "resources": {"requests": {"cpu": "many", "memory": "much"}}});
+    let container = json!({"image": "x", "name": "a", "tty": "yes", "resources": {"requests": {"cpu": "many", "memory": "much"}}});
     let mut pod = object("v1", "Pod", "a", json!({"priority": "high", "containers": [container]}));
     let mut expected = vec![
         "spec.containers[0].resources.requests.cpu",
@@ -108,7 +107,12 @@ fn a_limit_range_refuses_a_pod_in_the_same_round_as_other_amounts_are_found_bad(
         object("v1", "LimitRange", "small", json!({"limits": [{"type": "Container", "max": max}]}))
     };
     let resources = json!({"requests": {"cpu": "many"}, "limits": {"memory": "4Gi"}});
-    let pod = object("v1", "Pod", "a", json!({"containers": [{"name": "a", "resources": resources}]}));
+    let pod = object(
+        "v1",
+        "Pod",
+        "a",
+        json!({"containers": [{"image": "x", "name": "a", "resources": resources}]}),
+    );
     let refusal = "LimitRange `small` refuses a container with ";
     let of = |told: &[String], text: &str| told.iter().filter(|one| one.contains(text)).count();
 

@@ -207,7 +207,7 @@ fn the_oldest_replica_sets_and_the_highest_ordinals_go_first() {
 #[test]
 fn a_group_of_a_leader_worker_set_goes_with_its_leader() {
     const VERSION: &str = "leaderworkerset.x-k8s.io/v1";
-    let template = json!({"spec": {"containers": [{"name": "a"}]}});
+    let template = json!({"spec": {"containers": [{"image": "x", "name": "a"}]}});
     let spec = json!({"replicas": 2, "leaderWorkerTemplate": {"size": 2, "workerTemplate": template}});
     let set = stored(object(VERSION, "LeaderWorkerSet", "llm", spec), None);
     let leaders = stored(apps("StatefulSet", "llm", 2), Some([VERSION, "LeaderWorkerSet", "llm"]));

@@ -8,6 +8,7 @@ use crate::mount_refusals::has_problems;
 /// A pod whose only container has these fields.
 fn pod(mut container: Value) -> Value {
     container["name"] = json!("c");
+    container["image"] = json!("x");
     object("v1", "Pod", "a", json!({"containers": [container]}))
 }
 
@@ -33,7 +34,8 @@ fn two_ports_of_one_name_and_ports_that_do_not_exist_are_refused() {
     );
     // Another container may have a port of the same name, and zero asks for no port of the node.
     let port = json!([{"name": "http", "containerPort": 80, "hostPort": 0}]);
-    let both = json!([{"name": "a", "ports": port}, {"name": "b", "ports": port}]);
+    let both =
+        json!([{"image": "x", "name": "a", "ports": port}, {"image": "x", "name": "b", "ports": port}]);
     assert_eq!(read(&[object("v1", "Pod", "a", json!({"containers": both}))]).pods.len(), 1);
 }
 

@@ -88,8 +88,9 @@ fn jobs_that_an_api_server_refuses_are_refused() {
     let nightly = json!({"schedule": "0 3 * * *", "jobTemplate": {"spec": {"template": template()}}});
     let nested = "spec.jobTemplate.spec.template.spec.restartPolicy: missing";
     is_refused_for(&object("batch/v1", "CronJob", "nightly", nightly), nested);
-    let misspelt =
-        job(json!({"template": {"spec": {"restartPolcy": "Never", "containers": [{"name": "a"}]}}}));
+    let misspelt = job(
+        json!({"template": {"spec": {"restartPolcy": "Never", "containers": [{"image": "x", "name": "a"}]}}}),
+    );
     assert_eq!(refused(&misspelt).len(), 1, "what is missing is only misspelt");
 }
 
@@ -176,7 +177,12 @@ fn misspelt_resources_are_refused_or_doubted() {
     let asks = |name: &str| {
         let mut limits = json!({});
         limits[name] = json!("1");
-        object("v1", "Pod", "p", json!({"containers": [{"name": "a", "resources": {"limits": limits}}]}))
+        object(
+            "v1",
+            "Pod",
+            "p",
+            json!({"containers": [{"image": "x", "name": "a", "resources": {"limits": limits}}]}),
+        )
     };
     for (name, meant) in [("CPU", "cpu"), ("Memory", "memory"), ("gpu", "nvidia.com/gpu")] {
         let problem = format!(
@@ -205,8 +211,9 @@ fn misspelt_resources_are_refused_or_doubted() {
 
 #[test]
 fn pods_that_are_bound_to_nodes_that_the_files_lack_are_named() {
-    let bound =
-        |name: &str| object("v1", "Pod", name, json!({"nodeName": "ghost", "containers": [{"name": "a"}]}));
+    let bound = |name: &str| {
+        object("v1", "Pod", name, json!({"nodeName": "ghost", "containers": [{"image": "x", "name": "a"}]}))
+    };
     let manifest = read(&[bound("p")]);
     let note =
         "Pod default/p: it is bound to node `ghost`, which is not in the files, so nothing is planned for it";

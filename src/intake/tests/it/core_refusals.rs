@@ -203,7 +203,7 @@ fn pods_that_an_api_server_refuses() {
     let volume = |ephemeral: Value| json!([{"name": "scratch", "ephemeral": ephemeral}]);
     let gates = |names: [&str; 2]| json!([{"name": names[0]}, {"name": names[1]}]);
     let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"]}});
-    let pod = object("v1", "Pod", "a", json!({"containers": [{"name": "c"}]}));
+    let pod = object("v1", "Pod", "a", json!({"containers": [{"image": "x", "name": "c"}]}));
     check(
         &pod,
         [
@@ -241,7 +241,7 @@ fn pods_that_an_api_server_refuses() {
         ],
     );
     let port = |own: u16, host: u16| json!({"containerPort": own, "hostPort": host});
-    let two = |first: Value, second: Value| json!([{"name": "c", "ports": [first]}, {"name": "d", "ports": [second]}]);
+    let two = |first: Value, second: Value| json!([{"image": "x", "name": "c", "ports": [first]}, {"image": "x", "name": "d", "ports": [second]}]);
     let mut udp = port(81, 80);
     udp["protocol"] = json!("UDP");
     let taken = "spec.containers[1].ports[0].hostPort: another port of the pod takes port 80 (TCP) of the node; change one of them";

@@ -59,7 +59,8 @@ fn pods_of_operators_say_which_gang_they_belong_to_and_which_role_they_have() {
     assert_eq!(mark(ray("head")), of("RayCluster default/ray", Some("head"), None));
     assert_eq!(mark(ray("worker")), of("RayCluster default/ray", None, None));
     let mut scaled = ray("head");
-    scaled["spec"]["containers"] = json!([{"name": "ray-head"}, {"name": "autoscaler"}]);
+    scaled["spec"]["containers"] =
+        json!([{"image": "x", "name": "ray-head"}, {"image": "x", "name": "autoscaler"}]);
     assert_eq!(mark(scaled), of("RayCluster default/ray", Some("head"), Some(0)));
     let labels =
         json!({"jobset.sigs.k8s.io/jobset-name": "set", "jobset.sigs.k8s.io/replicatedjob-name": "a"});
@@ -111,7 +112,7 @@ fn pods_of_a_dump_start_together_with_or_without_their_job() {
     let snapshot = Snapshot { pods: pods_by_key, ..Snapshot::default() };
     let least = |pod: &Arc<Pod>| snapshot.pod_group(&pod.group_key()?)?.min_count;
     assert_eq!(snapshot.pods.values().map(least).collect::<Vec<_>>(), [Some(2), Some(2)]);
-    let template = json!({"spec": {"containers": [{"name": "pytorch"}]}});
+    let template = json!({"spec": {"containers": [{"image": "x", "name": "pytorch"}]}});
     let roles = json!({"Master": {"template": template}, "Worker": {"replicas": 3, "template": template}});
     let job = stored(object(TRAIN[0], TRAIN[1], TRAIN[2], json!({"pytorchReplicaSpecs": roles})), None);
     let [master, worker] = pods;

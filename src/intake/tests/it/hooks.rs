@@ -20,7 +20,7 @@ fn argo(name: &str, events: &str) -> Value {
 
 #[test]
 fn hooks_that_an_install_does_not_create_are_not_planned_and_one_note_names_them() {
-    let mut test = object("v1", "Pod", "ask", json!({"containers": [{"name": "a"}]}));
+    let mut test = object("v1", "Pod", "ask", json!({"containers": [{"image": "x", "name": "a"}]}));
     test["metadata"]["annotations"] = json!({"helm.sh/hook": "test"});
     let mut account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "ask"}});
     account["metadata"]["annotations"] = json!({"helm.sh/hook": "test"});

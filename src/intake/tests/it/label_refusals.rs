@@ -28,7 +28,7 @@ fn has_problems(object: &Value, problems: &[(&str, String)]) {
 }
 
 fn pod(spec: Value) -> Value {
-    let mut pod = object("v1", "Pod", "a", json!({"containers": [{"name": "c"}]}));
+    let mut pod = object("v1", "Pod", "a", json!({"containers": [{"image": "x", "name": "c"}]}));
     for (field, value) in spec.as_object().expect("fields") {
         pod["spec"][field] = value.clone();
     }

@@ -36,6 +36,7 @@ mod pod_sets;
 mod pods;
 mod pools_and_claims;
 mod preferences;
+mod printed;
 mod quotas;
 mod refused;
 mod refused_objects;

@@ -27,7 +27,7 @@ spec: {{parallelism: 8, completions: 3, {JOB}}}
 apiVersion: v1
 kind: Pod
 metadata: {{generateName: try-}}
-spec: {{containers: [{{name: a}}]}}
+spec: {{containers: [{{image: x, name: a}}]}}
 "
     ));
     let expected = [
@@ -50,7 +50,7 @@ spec: {{containers: [{{name: a}}]}}
 fn pods_with_the_beginning_of_a_name_get_the_numbers_that_no_other_pod_has() {
     let pod = |meta: &str| {
         format!(
-            "{{apiVersion: v1, kind: Pod, metadata: {{{meta}}}, spec: {{containers: [{{name: a}}]}}}}\n---\n"
+            "{{apiVersion: v1, kind: Pod, metadata: {{{meta}}}, spec: {{containers: [{{image: x, name: a}}]}}}}\n---\n"
         )
     };
     let manifest = read(
@@ -103,8 +103,8 @@ spec: {{replicatedJobs: [{{name: w, template: {{spec: {{{TEMPLATE}}}}}}}]}}
 fn lists_are_taken_apart_and_json_is_read_too() {
     let manifest = read(
         r#"{"apiVersion": "v1", "kind": "List", "items": [
-            {"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a"}]}}]},
-            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b"}, "spec": {"containers": [{"name": "a"}]}}
+            {"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "a"}, "spec": {"containers": [{"image": "x", "name": "a"}]}}]},
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b"}, "spec": {"containers": [{"image": "x", "name": "a"}]}}
         ]}"#,
     );
     assert_eq!(names(&manifest), ["default/a", "default/b"]);
@@ -149,13 +149,13 @@ fn a_duration_that_cannot_be_read_is_noted_with_its_object_wherever_the_template
     let manifest = read(
         r#"
 {apiVersion: v1, kind: Pod, metadata: {name: a, annotations: {poolwright.dev/ran-for: "yes"}},
-  spec: {containers: [{name: a}]}}
+  spec: {containers: [{image: x, name: a}]}}
 ---
 {apiVersion: batch/v1, kind: Job, metadata: {name: b}, spec: {template: {
-  metadata: {annotations: {poolwright.dev/expected-duration: "2 hours"}}, spec: {restartPolicy: Never, containers: [{name: a}]}}}}
+  metadata: {annotations: {poolwright.dev/expected-duration: "2 hours"}}, spec: {restartPolicy: Never, containers: [{image: x, name: a}]}}}}
 ---
 {apiVersion: batch/v1, kind: Job, metadata: {name: c}, spec: {template: {
-  metadata: {annotations: {poolwright.dev/expected-duration: "2h"}}, spec: {restartPolicy: Never, containers: [{name: a}]}}}}
+  metadata: {annotations: {poolwright.dev/expected-duration: "2h"}}, spec: {restartPolicy: Never, containers: [{image: x, name: a}]}}}}
 "#,
     );
     assert_eq!(manifest.pods.len(), 3);
@@ -207,7 +207,7 @@ spec: {selector: {matchExpressions: [{key: b, operator: DoesNotExist}]}, templat
 apiVersion: v1
 kind: Pod
 metadata: {name: a, namespace: ml}
-spec: {containers: [{name: a, resources: {requests: {memory: 10GB}}}]}
+spec: {containers: [{image: x, name: a, resources: {requests: {memory: 10GB}}}]}
 ---
 apiVersion: v1
 kind: Pod
@@ -290,7 +290,7 @@ fn a_manifest_of_ten_thousand_documents_is_read() {
     let pods: Vec<String> = (0..10_000)
         .map(|at| {
             format!(
-                "apiVersion: v1\nkind: Pod\nmetadata: {{name: p{at}}}\nspec: {{containers: [{{name: a}}]}}\n"
+                "apiVersion: v1\nkind: Pod\nmetadata: {{name: p{at}}}\nspec: {{containers: [{{image: x, name: a}}]}}\n"
             )
         })
         .collect();

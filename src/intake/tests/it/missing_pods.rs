@@ -10,7 +10,7 @@ fn child(name: &str, owner: [&str; 3], phase: &str) -> String {
         "Pod",
         name,
         Some(owner),
-        &format!("spec: {{containers: [{{name: a}}]}}\nstatus: {{phase: {phase}}}"),
+        &format!("spec: {{containers: [{{image: x, name: a}}]}}\nstatus: {{phase: {phase}}}"),
     )
 }
 
@@ -31,7 +31,7 @@ items:
     name: serve-x-1
     uid: pod1
     ownerReferences: [{{apiVersion: apps/v1, kind: ReplicaSet, name: serve-x, uid: rs1, controller: true}}]
-  spec: {{nodeName: n1, containers: [{{name: a}}]}}
+  spec: {{nodeName: n1, containers: [{{image: x, name: a}}]}}
 "
     ));
     assert_eq!(names(&manifest), ["default/serve-x-1"]);

@@ -7,6 +7,7 @@ use crate::json_kit::{apps, ending, object, read, refused, stored};
 /// A pod with these volumes, whose only container has these fields.
 fn pod(volumes: Value, mut container: Value) -> Value {
     container["name"] = json!("c");
+    container["image"] = json!("x");
     object("v1", "Pod", "a", json!({"volumes": volumes, "containers": [container]}))
 }
 
@@ -49,7 +50,8 @@ fn mounts_of_init_containers_in_templates_are_judged_in_the_same_round_as_amount
     let mut web = apps("Deployment", "web", 1);
     let spec = &mut web["spec"]["template"]["spec"];
     spec["containers"][0]["resources"] = json!({"requests": {"cpu": "many"}});
-    spec["initContainers"] = json!([{"name": "i", "volumeMounts": [{"name": "data", "mountPath": "/d"}]}]);
+    spec["initContainers"] =
+        json!([{"image": "x", "name": "i", "volumeMounts": [{"name": "data", "mountPath": "/d"}]}]);
     let found = refused(&web);
     let paths = [
         "spec.template.spec.containers[0].resources.requests.cpu: ",

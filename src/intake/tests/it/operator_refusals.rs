@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::json_kit::{ending, gangs, object, read, refused, stored};
 
 fn workers(count: i64) -> Value {
-    json!({"replicas": count, "template": {"spec": {"containers": [{"name": "pytorch"}]}}})
+    json!({"replicas": count, "template": {"spec": {"containers": [{"image": "x", "name": "pytorch"}]}}})
 }
 
 fn pytorch(more: &Value) -> Value {
@@ -219,7 +219,7 @@ fn groups_of_a_leader_worker_set_are_divided_into_equal_parts() {
 fn what_a_training_job_of_kubeflow_must_have_is_told() {
     let job =
         |kind: &str, field: &str, roles: Value| object("kubeflow.org/v1", kind, "t", json!({field: roles}));
-    let role = |name: &str| json!({"template": {"spec": {"containers": [{"name": name}]}}});
+    let role = |name: &str| json!({"template": {"spec": {"containers": [{"image": "x", "name": name}]}}});
     for (object, told) in [
         (
             job("XGBoostJob", "xgbReplicaSpecs", json!({"Worker": role("xgboost")})),

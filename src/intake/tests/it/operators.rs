@@ -36,7 +36,7 @@ fn what_an_operator_has_made_already_or_need_not_make_is_not_missing() {
         "StatefulSet",
         "prometheus-k8s",
         json!({"selector": {}, "serviceName": "a",
-        "template": {"spec": {"containers": [{"name": "a"}]}}}),
+        "template": {"spec": {"containers": [{"image": "x", "name": "a"}]}}}),
     );
     set = stored(set, Some(["monitoring.coreos.com/v1", "Prometheus", "k8s"]));
     let manifest = read(&[stored(prometheus(1), None), set]);

@@ -28,14 +28,14 @@ fn host_ports_have_a_protocol_and_an_address() {
         {"containerPort": 53, "hostPort": 53, "protocol": "UDP", "hostIP": "10.0.0.1"},
         {"containerPort": 82, "hostPort": 8082, "hostIP": "0.0.0.0"},
     ]);
-    let spec = json!({"containers": [{"name": "a", "ports": listed}]});
+    let spec = json!({"containers": [{"image": "x", "name": "a", "ports": listed}]});
     assert_eq!(ports(spec.clone()), ["10.0.0.1:53/UDP", "8081/TCP", "8082/TCP"].map(str::to_owned));
     assert_eq!(read(spec).unmodelled, []);
 }
 
 #[test]
 fn with_the_network_of_the_host_every_port_is_one_of_the_host() {
-    let spec = json!({"hostNetwork": true, "containers": [{"name": "a", "ports": [{"containerPort": 80}]}]});
+    let spec = json!({"hostNetwork": true, "containers": [{"image": "x", "name": "a", "ports": [{"containerPort": 80}]}]});
     assert_eq!(ports(spec), ["80/TCP"]);
 }
 
@@ -45,14 +45,15 @@ fn sidecars_keep_their_ports_and_other_init_containers_have_none() {
         |name: &str, port: u16| json!({"name": name, "ports": [{"containerPort": port, "hostPort": port}]});
     let mut sidecar = container("s", 90);
     sidecar["restartPolicy"] = "Always".into();
-    let spec = json!({"initContainers": [container("i", 91), sidecar], "containers": [{"name": "a"}]});
+    let spec =
+        json!({"initContainers": [container("i", 91), sidecar], "containers": [{"image": "x", "name": "a"}]});
     assert_eq!(ports(spec), ["90/TCP"]);
 }
 
 #[test]
 fn a_port_that_cannot_be_is_named_with_what_to_write() {
     let error = |port: Value| {
-        let spec = json!({"containers": [{"name": "a", "ports": [port]}]});
+        let spec = json!({"containers": [{"image": "x", "name": "a", "ports": [port]}]});
         try_read(spec).expect_err("no such port").to_string()
     };
     assert_eq!(
@@ -71,7 +72,7 @@ fn away_from(term: Value) -> Value {
         term["topologyKey"] = "kubernetes.io/hostname".into();
     }
     let rule = json!({"requiredDuringSchedulingIgnoredDuringExecution": [term]});
-    json!({"containers": [{"name": "a"}], "affinity": {"podAntiAffinity": rule}})
+    json!({"containers": [{"image": "x", "name": "a"}], "affinity": {"podAntiAffinity": rule}})
 }
 
 /// Returns the selector of the only term in words, and its namespaces.
@@ -115,7 +116,7 @@ fn a_namespace_selector_chooses_beside_the_names_that_are_given() {
 fn required_affinity_is_read_like_anti_affinity() {
     let zone = json!({"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": "db"}}});
     let rule = json!({"requiredDuringSchedulingIgnoredDuringExecution": [zone]});
-    let spec = read(json!({"containers": [{"name": "a"}], "affinity": {"podAffinity": rule}}));
+    let spec = read(json!({"containers": [{"image": "x", "name": "a"}], "affinity": {"podAffinity": rule}}));
     assert_eq!((spec.affinity.len(), spec.anti_affinity.len(), spec.unmodelled.len()), (1, 0, 0));
     assert_eq!(spec.affinity[0].topology_key, "topology.kubernetes.io/zone");
 }
@@ -138,7 +139,7 @@ fn terms_that_make_no_sense_are_named_by_their_field() {
 
 #[test]
 fn the_pods_of_a_daemonset_have_the_labels_and_ports_of_its_template() {
-    let spec = json!({"containers": [{"name": "a", "ports": [{"containerPort": 9100, "hostPort": 9100}]}]});
+    let spec = json!({"containers": [{"image": "x", "name": "a", "ports": [{"containerPort": 9100, "hostPort": 9100}]}]});
     let template = json!({"metadata": {"labels": {"app": "agent"}}, "spec": spec});
     let object = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent"},
         "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template}});
@@ -158,7 +159,7 @@ fn spread_over(constraint: Value) -> Value {
             constraint[field] = usual;
         }
     }
-    json!({"containers": [{"name": "a"}], "topologySpreadConstraints": [constraint]})
+    json!({"containers": [{"image": "x", "name": "a"}], "topologySpreadConstraints": [constraint]})
 }
 
 #[test]

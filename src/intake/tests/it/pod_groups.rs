@@ -54,7 +54,7 @@ fn constraints_and_policies_that_are_not_modelled_are_listed_and_preemption_alon
 fn a_pod_names_its_group_and_a_group_of_another_kind_is_not_modelled() {
     let of = |group: Value| {
         let object = json!({"metadata": {"name": "a", "namespace": "ml"},
-            "spec": {"containers": [{"name": "main"}], "schedulingGroup": group}});
+            "spec": {"containers": [{"image": "x", "name": "main"}], "schedulingGroup": group}});
         pod(&serde_json::from_value(object).expect("a pod")).expect("it converts")
     };
     let member = of(json!({"podGroupName": "train"}));

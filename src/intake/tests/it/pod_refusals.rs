@@ -7,7 +7,7 @@ use crate::json_kit::{apps, ending, has, object, read, refused, stored};
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
 fn pod(spec: Value) -> Value {
-    let mut pod = object("v1", "Pod", "a", json!({"containers": [{"name": "c"}]}));
+    let mut pod = object("v1", "Pod", "a", json!({"containers": [{"image": "x", "name": "c"}]}));
     for (field, value) in spec.as_object().expect("fields") {
         pod["spec"][field] = value.clone();
     }
@@ -55,7 +55,9 @@ fn a_name_that_is_no_domain_name_is_refused() {
 
 #[test]
 fn two_containers_or_volumes_of_one_name_and_two_sources_of_a_volume_are_refused() {
-    let twice = pod(json!({"initContainers": [{"name": "c"}], "containers": [{"name": "c"}, {"name": "d"}]}));
+    let twice = pod(
+        json!({"initContainers": [{"image": "x", "name": "c"}], "containers": [{"image": "x", "name": "c"}, {"image": "x", "name": "d"}]}),
+    );
     has_problems(
         &twice,
         &["spec.containers[0].name: another container has the name `c`; rename one of them"],
@@ -70,6 +72,37 @@ fn two_containers_or_volumes_of_one_name_and_two_sources_of_a_volume_are_refused
     );
     // An API server makes an emptyDir of it.
     read(&[pod(json!({"volumes": [{"name": "v"}]}))]);
+}
+
+#[test]
+fn missing_images_and_name_servers_and_parts_of_huge_pages_are_refused_at_once() {
+    let resources = |pages: &str| {
+        let amounts = json!({"cpu": "1", "hugepages-2Mi": pages});
+        json!({"requests": amounts, "limits": amounts})
+    };
+    let bare = |pages: &str| json!([{"name": "c", "resources": resources(pages)}]);
+    let pages = "spec.containers[0].resources.limits.hugepages-2Mi: `3Mi` is not a multiple of the page size `2Mi`; write whole \
+                 pages of an existing size";
+    let image = "image: missing; add it, such as registry.example.com/app:1.0";
+    has_problems(
+        &pod(
+            json!({"dnsPolicy": "None", "initContainers": [{"name": "i", "image": ""}], "containers": bare("3Mi")}),
+        ),
+        &[
+            pages,
+            &pages.replace("limits", "requests"),
+            &format!("spec.containers[0].{image}"),
+            &format!("spec.initContainers[0].{image}"),
+            "spec.dnsConfig.nameservers: missing; add one, because dnsPolicy is None, or change the policy",
+        ],
+    );
+    let mut whole = bare("4Mi");
+    whole[0]["image"] = json!("x");
+    let servers = json!({"nameservers": ["192.0.2.1"]});
+    read(&[pod(json!({"dnsPolicy": "None", "dnsConfig": servers, "containers": whole}))]);
+    let mut web = apps("Deployment", "web", 1);
+    web["spec"]["template"]["spec"]["containers"] = json!([{"name": "c"}]);
+    has_problems(&web, &[&format!("spec.template.spec.containers[0].{image}")]);
 }
 
 #[test]
@@ -177,7 +210,7 @@ fn an_mpi_job_has_one_launcher() {
 #[test]
 fn what_an_api_server_refuses_is_told_in_the_same_round_as_an_old_version_and_a_mistaken_kind() {
     let old = object("apps/v1beta1", "Deployment", "old", json!({"template": crate::json_kit::template()}));
-    let small = object("v1", "pod", "small", json!({"containers": [{"name": "c"}]}));
+    let small = object("v1", "pod", "small", json!({"containers": [{"image": "x", "name": "c"}]}));
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [old, small]});
     let found = refused(&list);
     for part in [

@@ -115,7 +115,7 @@ fn the_pods_that_a_training_job_has_are_not_counted_twice() {
     let owner = |uid: &str| json!([{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "train", "uid": uid, "controller": true}]);
     let pod = |uid: &str| {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "train-worker-1", "uid": "p", "ownerReferences": owner(uid)},
-            "spec": {"nodeName": "n", "containers": [{"name": "main"}]}, "status": {"phase": "Running"}})
+            "spec": {"nodeName": "n", "containers": [{"image": "x", "name": "main"}]}, "status": {"phase": "Running"}})
     };
     let mut stored = pytorch(2);
     stored["metadata"]["uid"] = json!("u-1");
@@ -277,7 +277,7 @@ fn a_job_set_is_a_gang_with_the_pods_that_its_jobs_have() {
         "spec": {"parallelism": 2, "completions": 2, "template": template(8)}});
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "train-w-0-0-x", "uid": "u-pod",
             "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "train-w-0", "uid": "u-job", "controller": true}]},
-        "spec": {"containers": [{"name": "main"}]}, "status": {"phase": "Pending"}});
+        "spec": {"containers": [{"image": "x", "name": "main"}]}, "status": {"phase": "Pending"}});
     let manifest = read_all(&[set, job, pod]);
     assert_eq!(gangs(&manifest), [("JobSet default/train".to_owned(), 4, 4)], "{:?}", names(&manifest));
 }
@@ -360,7 +360,7 @@ fn an_object_whose_pods_are_there_or_that_makes_none_is_not_missing() {
         "spec": {"templates": [{"container": {"image": "x"}}]}});
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a-1", "uid": "p", "ownerReferences":
             [{"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "name": "a", "uid": "u", "controller": true}]},
-        "spec": {"containers": [{"name": "main"}]}});
+        "spec": {"containers": [{"image": "x", "name": "main"}]}});
     assert!(read_all(&[workflow.clone(), pod]).unread.is_empty());
     let mut ended = workflow;
     ended["status"] = json!({"phase": "Succeeded"});

@@ -22,7 +22,7 @@ fn object_of(mut value: Value) -> Pod {
 }
 
 fn with(field: &str, value: Value) -> Value {
-    let mut spec = json!({"containers": [{"name": "a"}]});
+    let mut spec = json!({"containers": [{"image": "x", "name": "a"}]});
     spec[field] = value;
     spec
 }
@@ -34,8 +34,8 @@ fn unmodelled(spec: Value) -> Vec<String> {
 #[test]
 fn a_container_that_states_only_limits_requests_them() {
     let pod = read(json!({"containers": [
-        {"name": "a", "resources": {"limits": {"cpu": "2", "nvidia.com/gpu": "1"}, "requests": {"cpu": "500m"}}},
-        {"name": "b", "resources": {"limits": {"memory": "1Gi"}}},
+        {"image": "x", "name": "a", "resources": {"limits": {"cpu": "2", "nvidia.com/gpu": "1"}, "requests": {"cpu": "500m"}}},
+        {"image": "x", "name": "b", "resources": {"limits": {"memory": "1Gi"}}},
     ]}));
     let requests = &pod.spec.requests;
     assert_eq!(
@@ -49,10 +49,10 @@ fn a_container_that_states_only_limits_requests_them() {
 fn init_containers_count_where_they_are_larger_and_sidecars_and_overhead_always() {
     let pod = read(json!({
         "initContainers": [
-            {"name": "side", "restartPolicy": "Always", "resources": {"requests": {"cpu": "100m"}}},
-            {"name": "load", "resources": {"requests": {"cpu": "4", "memory": "1Gi"}}},
+            {"image": "x", "name": "side", "restartPolicy": "Always", "resources": {"requests": {"cpu": "100m"}}},
+            {"image": "x", "name": "load", "resources": {"requests": {"cpu": "4", "memory": "1Gi"}}},
         ],
-        "containers": [{"name": "a", "resources": {"requests": {"cpu": "1", "memory": "2Gi"}}}],
+        "containers": [{"image": "x", "name": "a", "resources": {"requests": {"cpu": "1", "memory": "2Gi"}}}],
         "overhead": {"cpu": "50m"},
     }));
     assert_eq!((pod.spec.requests.get("cpu"), pod.spec.requests.get("memory")), (4150, 2 << 30));
@@ -70,11 +70,12 @@ fn init_containers_count_where_they_are_larger_and_sidecars_and_overhead_always(
         ),
         "the containers ask for more memory than the init container"
     );
-    let plain = read(json!({"containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}]}));
+    let plain =
+        read(json!({"containers": [{"image": "x", "name": "a", "resources": {"requests": {"cpu": "1"}}}]}));
     assert_eq!(plain.request_origins, []);
     let whole = read(
         json!({"resources": {"requests": {"cpu": "3"}}, "runtimeClassName": "kata", "overhead": {"memory": "1Mi"},
-        "containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}]}),
+        "containers": [{"image": "x", "name": "a", "resources": {"requests": {"cpu": "1"}}}]}),
     );
     let parts: Vec<&RequestPart> = whole.request_origins.iter().flat_map(|origin| &origin.parts).collect();
     assert_eq!(
@@ -99,7 +100,7 @@ fn requests_of_the_whole_pod_count_instead_of_those_of_its_containers() {
 #[test]
 fn a_bad_quantity_names_the_pod_and_the_path() {
     let object = json!({"metadata": {"name": "a", "namespace": "ml"}, "spec": {"containers": [
-        {"name": "a", "resources": {"requests": {"memory": "10GB"}}},
+        {"image": "x", "name": "a", "resources": {"requests": {"memory": "10GB"}}},
     ]}});
     let error = pod(&object_of(object)).unwrap_err();
     assert_eq!(error.object, "Pod ml/a");
@@ -167,7 +168,7 @@ fn preferences_and_volumes_that_any_node_can_provide_are_no_obstacle() {
     let preferred = json!([{"weight": 1, "podAffinityTerm": {"topologyKey": "zone"}}]);
     let preferred = json!({"preferredDuringSchedulingIgnoredDuringExecution": preferred});
     let spec = json!({
-        "containers": [{"name": "a", "ports": [{"containerPort": 80}]}],
+        "containers": [{"image": "x", "name": "a", "ports": [{"containerPort": 80}]}],
         "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}],
         "affinity": {"podAffinity": preferred, "podAntiAffinity": preferred},
         "volumes": [
@@ -289,7 +290,7 @@ fn a_node_that_is_cordoned_carries_the_taint_at_once() {
 fn pods_of_a_daemonset_tolerate_what_its_controller_adds() {
     let object: DaemonSet = serde_json::from_value(json!({
         "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "kube-system"},
-        "spec": {"selector": {}, "template": {"spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": "100m"}}}]}}},
+        "spec": {"selector": {}, "template": {"spec": {"containers": [{"image": "x", "name": "a", "resources": {"requests": {"cpu": "100m"}}}]}}},
     }))
     .unwrap();
     let set = daemonset(&object).unwrap();

@@ -91,7 +91,7 @@ fn a_status_says_what_is_in_use_and_otherwise_the_stored_objects_of_the_files_co
 fn a_refusal_says_what_the_status_counts_and_what_earlier_objects_of_the_plan_take() {
     let hard = json!({"requests.cpu": "4"});
     let pod = |name: &str, cpu: &str| {
-        let container = json!({"name": "a", "resources": {"requests": {"cpu": cpu}}});
+        let container = json!({"image": "x", "name": "a", "resources": {"requests": {"cpu": cpu}}});
         object("v1", "Pod", name, json!({"containers": [container]}))
     };
     let quota = || counted(&hard, json!({"requests.cpu": "1500m"}));
@@ -104,7 +104,8 @@ fn a_refusal_says_what_the_status_counts_and_what_earlier_objects_of_the_plan_ta
 
 #[test]
 fn a_refusal_names_all_entries_of_all_quotas_that_allow_no_more() {
-    let container = json!({"name": "a", "resources": {"requests": {"cpu": "2", "memory": "2Gi"}}});
+    let container =
+        json!({"image": "x", "name": "a", "resources": {"requests": {"cpu": "2", "memory": "2Gi"}}});
     let pod = object("v1", "Pod", "p", json!({"containers": [container]}));
     let team = quota(json!({"requests.cpu": "1", "requests.memory": "1Gi", "pods": "1"}));
     let mut other = quota(json!({"pods": "0"}));
@@ -176,7 +177,7 @@ fn scopes_that_an_api_server_refuses_are_told_with_their_place() {
 #[test]
 fn pods_that_have_ended_count_as_objects_and_use_nothing() {
     let ended = |name: &str| {
-        let container = json!({"name": "a", "resources": {"requests": {"cpu": "2"}}});
+        let container = json!({"image": "x", "name": "a", "resources": {"requests": {"cpu": "2"}}});
         let mut pod = stored(object("v1", "Pod", name, json!({"containers": [container]})), None);
         pod["status"] = json!({"phase": "Succeeded"});
         pod
@@ -186,7 +187,7 @@ fn pods_that_have_ended_count_as_objects_and_use_nothing() {
             "v1",
             "Pod",
             "new",
-            json!({"containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}}}]}),
+            json!({"containers": [{"image": "x", "name": "a", "resources": {"requests": {"cpu": "1"}}}]}),
         );
         names(&read(&[quota(hard), ended("x"), ended("y"), pod])).contains(&"new".to_owned())
     };
@@ -357,7 +358,7 @@ fn what_a_cluster_has_besides_the_files_counts_to_their_quotas_and_nothing_count
     let other = |name: &str| pod(name, ["apps/v1", "ReplicaSet", "other-7c9"]);
     let there = [
         other("other-7c9-a"),
-        object("v1", "Pod", "by-hand", json!({"nodeName": "n", "containers": [{"name": "a"}]})),
+        object("v1", "Pod", "by-hand", json!({"nodeName": "n", "containers": [{"image": "x", "name": "a"}]})),
     ];
     let manifest = pods_of(hard(), None, &[], &there);
     assert_eq!(names(&manifest), ["web-0"], "pods of the cluster are no pods of the manifest");

@@ -23,7 +23,7 @@ fn now() -> Timestamp {
 fn controller(uid: &str, spec: Value, status: Value) -> Value {
     let mut object =
         json!({"metadata": {"name": "train", "namespace": "ml", "uid": uid}, "spec": spec, "status": status});
-    object["spec"]["template"] = json!({"spec": {"containers": [{"name": "a"}]}});
+    object["spec"]["template"] = json!({"spec": {"containers": [{"image": "x", "name": "a"}]}});
     object["spec"]["selector"] = json!({"matchLabels": {"app": "train"}});
     object
 }

@@ -55,9 +55,9 @@ fn a_resize_that_its_node_can_never_admit_does_not_count() {
 #[test]
 fn sidecars_are_resized_too_and_init_containers_are_not() {
     let sidecar = json!({"name": "a", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}});
-    let spec = json!({"initContainers": [sidecar], "containers": [{"name": "b"}]});
+    let spec = json!({"initContainers": [sidecar], "containers": [{"image": "x", "name": "b"}]});
     assert_eq!(cpu(spec, json!({"initContainerStatuses": [has("3", "3")]})), 3000);
-    let spec = json!({"initContainers": [asks("1")], "containers": [{"name": "b"}]});
+    let spec = json!({"initContainers": [asks("1")], "containers": [{"image": "x", "name": "b"}]});
     assert_eq!(cpu(spec, json!({"initContainerStatuses": [has("3", "3")]})), 1000);
 }
 
@@ -86,7 +86,11 @@ fn a_node_is_asked_for_by_name_and_other_fields_are_named() {
         let terms = json!([{"matchFields": [field]}]);
         let required =
             json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}});
-        read(json!({"containers": [{"name": "a"}], "affinity": {"nodeAffinity": required}}), json!({})).spec
+        read(
+            json!({"containers": [{"image": "x", "name": "a"}], "affinity": {"nodeAffinity": required}}),
+            json!({}),
+        )
+        .spec
     };
     let spec = by(json!({"key": "metadata.name", "operator": "In", "values": ["n1"]}));
     let wanted =
@@ -105,8 +109,8 @@ fn a_node_is_asked_for_by_name_and_other_fields_are_named() {
 
 #[test]
 fn a_pod_that_names_its_node_is_there_even_while_it_is_gated() {
-    let spec = json!({"containers": [{"name": "a"}], "nodeName": "n1"});
+    let spec = json!({"containers": [{"image": "x", "name": "a"}], "nodeName": "n1"});
     assert_eq!(read(spec, json!({})).phase, PodPhase::Bound { node: "n1".into() });
-    let spec = json!({"containers": [{"name": "a"}], "schedulingGates": [{"name": "quota"}]});
+    let spec = json!({"containers": [{"image": "x", "name": "a"}], "schedulingGates": [{"name": "quota"}]});
     assert_eq!(read(spec, json!({})).phase, PodPhase::Gated);
 }

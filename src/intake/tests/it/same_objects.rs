@@ -4,7 +4,7 @@ use crate::stored_kit::{JOB, TEMPLATE, errors, names, read, stored};
 
 #[test]
 fn an_object_that_is_there_twice_is_a_problem() {
-    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: a}]}}";
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{image: x, name: a}]}}";
     let found = errors(&format!("{pod}\n---\n{pod}\n"));
     assert_eq!(found, ["train.yaml: Pod default/a: it is there more than once; remove one or rename it"]);
     let set = format!(
@@ -62,7 +62,7 @@ fn a_written_workload_counts_instead_of_its_stored_copy_and_its_pods_are_there()
             "Pod",
             name,
             Some(["ReplicaSet", "web-5f", "u-web-5f"]),
-            "spec: {containers: [{name: a}], nodeName: n1}",
+            "spec: {containers: [{image: x, name: a}], nodeName: n1}",
         )
     };
     let there = format!("{stored_set}{replica_set}{}{}", pod("web-5f-a"), pod("web-5f-b"));
@@ -81,8 +81,7 @@ fn a_written_workload_counts_instead_of_its_stored_copy_and_its_pods_are_there()
             ]
         );
     }
-    let again =
-        "---\n{apiVersion: v1, kind: Pod, metadata: {name: web-5f-a}, spec: {containers: [{name: a}]}}\n";
+    let again = "---\n{apiVersion: v1, kind: Pod, metadata: {name: web-5f-a}, spec: {containers: [{image: x, name: a}]}}\n";
     let manifest = read(&format!("{there}{again}"));
     assert_eq!(manifest.pods.len(), 2);
     assert!(
@@ -100,9 +99,9 @@ fn objects_of_the_same_name_and_pods_of_generated_names_do_not_collide() {
 ---
 {{apiVersion: apps/v1, kind: StatefulSet, metadata: {{name: web}}, spec: {{replicas: 2, selector: {{matchExpressions: [{{key: b, operator: DoesNotExist}}]}}, serviceName: web, {TEMPLATE}}}}}
 ---
-{{apiVersion: v1, kind: Pod, metadata: {{generateName: run-}}, spec: {{containers: [{{name: a}}]}}}}
+{{apiVersion: v1, kind: Pod, metadata: {{generateName: run-}}, spec: {{containers: [{{image: x, name: a}}]}}}}
 ---
-{{apiVersion: v1, kind: Pod, metadata: {{generateName: run-}}, spec: {{containers: [{{name: a}}]}}}}
+{{apiVersion: v1, kind: Pod, metadata: {{generateName: run-}}, spec: {{containers: [{{image: x, name: a}}]}}}}
 ---
 {{apiVersion: batch/v1, kind: Job, metadata: {{generateName: train-}}, spec: {{{JOB}}}}}
 ---
@@ -119,8 +118,8 @@ fn objects_of_the_same_name_and_pods_of_generated_names_do_not_collide() {
 fn a_key_that_is_there_twice_is_refused_in_yaml_and_json() {
     for text in [
         r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [
-            {"name": "a", "resources": {"requests": {"cpu": "1", "cpu": "2"}}}]}}"#,
-        "apiVersion: v1\nkind: Pod\nmetadata: {name: a, name: b}\nspec: {containers: [{name: a}]}\n",
+            {"image": "x", "name": "a", "resources": {"requests": {"cpu": "1", "cpu": "2"}}}]}}"#,
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a, name: b}\nspec: {containers: [{image: x, name: a}]}\n",
     ] {
         let found = errors(text);
         assert!(found[0].to_lowercase().contains("duplicate"), "{found:?}");
@@ -128,9 +127,31 @@ fn a_key_that_is_there_twice_is_refused_in_yaml_and_json() {
 }
 
 #[test]
+fn a_key_that_is_there_twice_hides_neither_other_such_keys_nor_other_documents() {
+    let (first, second) = (
+        r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": {"b": "c", "b": "d"}}, "spec": {
+            "containers": [{"name": "a", "image": "x"}], "containers": [{"name": "b", "image": "x"}]}}"#,
+        r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b"}, "spec": {
+            "containers": [{"name": "a", "image": "x", "resources": {"requests": {"cpu": "2x"}}}]}}"#,
+    );
+    for text in [format!("{first}\n{second}"), format!("{first}\n---\n{second}")] {
+        let found = errors(&text);
+        let expected = [
+            "train.yaml: Pod default/a: metadata.labels.b: duplicate key; write each key once",
+            "train.yaml: Pod default/a: spec.containers: duplicate key; write each key once",
+            "train.yaml: Pod default/b: spec.containers[0].resources.requests.cpu: `2x`",
+        ];
+        assert_eq!(found.len(), expected.len(), "{found:#?}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert!(found.starts_with(expected), "{found}\n is not\n{expected}");
+        }
+    }
+}
+
+#[test]
 fn an_empty_uid_is_no_uid() {
     let pod = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "NAME", "uid": "", "resourceVersion": ""},
-        "spec": {"containers": [{"name": "a"}], "typo": 1}}"#;
+        "spec": {"containers": [{"image": "x", "name": "a"}], "typo": 1}}"#;
     let found = errors(&pod.replace("NAME", "a"));
     assert!(found[0].contains("typo: unknown field"), "{found:?}");
     let pod = pod.replace(r#", "typo": 1"#, "");

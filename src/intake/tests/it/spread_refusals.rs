@@ -7,7 +7,7 @@ use crate::json_kit::{object, read, refused, stored};
 const ZONE: &str = "topology.kubernetes.io/zone";
 
 fn pod(constraints: Value) -> Value {
-    let spec = json!({"containers": [{"name": "a"}], "topologySpreadConstraints": constraints});
+    let spec = json!({"containers": [{"image": "x", "name": "a"}], "topologySpreadConstraints": constraints});
     object("v1", "Pod", "p", spec)
 }
 
@@ -65,7 +65,7 @@ fn two_constraints_of_the_same_kind_over_one_topology_are_told() {
 
 #[test]
 fn the_template_of_a_workload_is_judged_and_a_stored_pod_is_not() {
-    let spec = json!({"restartPolicy": "Never", "containers": [{"name": "a"}],
+    let spec = json!({"restartPolicy": "Never", "containers": [{"image": "x", "name": "a"}],
         "topologySpreadConstraints": [constraint(json!({"minDomains": 0}))]});
     let found = refused(&object("batch/v1", "Job", "j", json!({"template": {"spec": spec}})));
     assert!(found[0].contains("spec.template.spec.topologySpreadConstraints[0].minDomains: "), "{found:?}");

@@ -199,7 +199,7 @@ fn parts_of_an_object_with_the_same_name_are_told_with_their_place() {
 
 #[test]
 fn a_wrong_number_hides_neither_other_numbers_nor_what_is_wrong_with_the_templates() {
-    let bad = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "pytorch", "resources": {"requests": {"cpu": "many"}}}]}});
+    let bad = json!({"spec": {"restartPolicy": "Never", "containers": [{"image": "x", "name": "pytorch", "resources": {"requests": {"cpu": "many"}}}]}});
     let cpu = "template.spec.containers[0].resources.requests.cpu";
     let group = |name: &str, least: i32, most: i32| json!({"groupName": name, "replicas": -1, "minReplicas": least, "maxReplicas": most, "template": bad});
     let spec = json!({"headGroupSpec": {"template": ending()}, "workerGroupSpecs": [group("a", 3, 2), group("b", -2, 5)]});

@@ -27,7 +27,7 @@ fn persistent(meta: Value, spec: Value) -> poolwright_core::Volume {
 fn a_pod_names_its_claims_and_ephemeral_ones_bear_its_name() {
     let object = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "ml"},
-        "spec": {"containers": [{"name": "a"}], "volumes": [
+        "spec": {"containers": [{"image": "x", "name": "a"}], "volumes": [
             {"name": "tmp", "emptyDir": {}},
             {"name": "data", "persistentVolumeClaim": {"claimName": "shared"}},
             {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
@@ -129,7 +129,7 @@ spec:
       volumes:
       - name: scratch
         ephemeral: {volumeClaimTemplate: {spec: {storageClassName: fast, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}
-      containers: [{name: a}]
+      containers: [{image: x, name: a}]
 ";
 
 #[test]

@@ -8,12 +8,12 @@ use crate::json_kit::{ending, gangs, names, needs, object, pod, read, stored};
 
 /// A template of a pod with so many GPUs.
 fn gpus(count: u32) -> Value {
-    json!({"spec": {"containers": [{"name": "pytorch", "resources": {"limits": {"nvidia.com/gpu": count}}}]}})
+    json!({"spec": {"containers": [{"image": "x", "name": "pytorch", "resources": {"limits": {"nvidia.com/gpu": count}}}]}})
 }
 
 /// A template of the master of a PyTorchJob.
 fn master() -> Value {
-    json!({"spec": {"containers": [{"name": "pytorch"}]}})
+    json!({"spec": {"containers": [{"image": "x", "name": "pytorch"}]}})
 }
 
 fn gpu() -> Value {
@@ -128,7 +128,7 @@ fn a_pod_group_starts_with_its_least_number_if_a_quota_withholds_the_rest() {
     let spec = json!({"schedulingPolicy": {"gang": {"minCount": 2}}});
     let group = object("scheduling.k8s.io/v1alpha2", "PodGroup", "train", spec);
     let pod = |name: &str| {
-        let spec = json!({"containers": [{"name": "a"}], "schedulingGroup": {"podGroupName": "train"}});
+        let spec = json!({"containers": [{"image": "x", "name": "a"}], "schedulingGroup": {"podGroupName": "train"}});
         object("v1", "Pod", name, spec)
     };
     let quota = object("v1", "ResourceQuota", "team", json!({"hard": {"pods": "2"}}));

@@ -99,7 +99,7 @@ fn a_quota_of_a_cluster_counts_the_pods_that_meet_its_scopes() {
         let object = json!({"metadata": {"name": "p", "namespace": "ml"}, "spec": spec});
         pod(&serde_json::from_value(object).unwrap()).unwrap().scopes
     };
-    let plain = pod(json!({"containers": [{"name": "a"}]}));
+    let plain = pod(json!({"containers": [{"image": "x", "name": "a"}]}));
     let asking = json!([{"name": "a", "resources": {"requests": {"cpu": "1"}}}]);
     let ending = pod(json!({"containers": asking, "activeDeadlineSeconds": 60, "priorityClassName": "high"}));
     let of = |name: &str| scopes(json!({"scopes": [name]}));

@@ -102,6 +102,14 @@ pub(super) fn deadline(path: &str, spec: &Value, into: &mut Problems) {
     }
 }
 
+/// Checks the name servers (`validatePodDNSConfig`): without a policy, a pod has only its own.
+pub(super) fn dns(path: &str, spec: &Value, into: &mut Problems) {
+    if spec["dnsPolicy"] == "None" && items(&spec["dnsConfig"]["nameservers"]).is_empty() {
+        let next = "add one, because dnsPolicy is None, or change the policy";
+        into.push(FieldProblem::new(format!("{path}.dnsConfig.nameservers"), "missing", next));
+    }
+}
+
 /// Checks the scheduling gates (`validateSchedulingGates`). A pod with a gate has no node (`ValidatePodCreate`).
 pub(super) fn gates(path: &str, spec: &Value, into: &mut Problems) {
     let gates = items(&spec["schedulingGates"]);

@@ -49,12 +49,12 @@ pub fn has(manifest: &Manifest, note: &str) -> bool {
 
 /// The template of a Deployment.
 pub fn template() -> Value {
-    json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "a"}]}})
+    json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"image": "x", "name": "a"}]}})
 }
 
 /// The template of a Job.
 pub fn ending() -> Value {
-    json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "a"}]}})
+    json!({"spec": {"restartPolicy": "Never", "containers": [{"image": "x", "name": "a"}]}})
 }
 
 /// An object as its author writes it.
@@ -83,7 +83,7 @@ pub fn stored(mut object: Value, owner: Option<[&str; 3]>) -> Value {
 
 /// A stored pod of a controller.
 pub fn pod(name: &str, owner: [&str; 3]) -> Value {
-    stored(object("v1", "Pod", name, json!({"containers": [{"name": "a"}]})), Some(owner))
+    stored(object("v1", "Pod", name, json!({"containers": [{"image": "x", "name": "a"}]})), Some(owner))
 }
 
 /// The Deployment `web`, as the controller of a ReplicaSet.

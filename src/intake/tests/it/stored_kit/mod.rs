@@ -5,10 +5,10 @@ use poolwright_intake::manifest::parse;
 
 /// The template of a pod with a GPU.
 pub const TEMPLATE: &str =
-    "template: {spec: {containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}}}]}}";
+    "template: {spec: {containers: [{image: x, name: a, resources: {limits: {nvidia.com/gpu: 1}}}]}}";
 
 /// The template of a Job that an API server takes.
-pub const JOB: &str = "template: {spec: {restartPolicy: Never, containers: [{name: a}]}}";
+pub const JOB: &str = "template: {spec: {restartPolicy: Never, containers: [{image: x, name: a}]}}";
 
 /// Reads a manifest without problems.
 pub fn read(text: &str) -> Manifest {
