@@ -262,6 +262,7 @@ impl PlanContext<'_> {
             colocation: &colocation,
             hosts: &hosts,
             horizons: &self.horizons,
+            keeps_room: self.horizons.keeps_room(),
             losses: &self.losses,
             options,
             unlistable: &lessons.unlistable,
@@ -272,7 +273,7 @@ impl PlanContext<'_> {
         } else {
             vec![None; rooms.all.len()]
         };
-        let mut outcome = solves::run(&inputs, rooms, lives, &mut limits, stop);
+        let mut outcome = self.pack_keeping_room(&inputs, (rooms, lives), &settled.placed, &mut limits, stop);
         let floor = preferred.floor(&inputs, &outcome).filter(|_| !keeps_out);
         if let Some(least) = outcome.least.take() {
             colocation.to_mut().set_least(least);
@@ -357,6 +358,7 @@ impl Packed<'_> {
             by_spot_rules: outcome.by_spot_rules,
             by_min_values: outcome.by_min_values,
             by_node_spread: outcome.by_node_spread,
+            by_kept_room: outcome.by_kept_room,
             by_priority: outcome.by_priority,
             in_steps: outcome.steps > 1,
             stopped_early: outcome.stopped_early,

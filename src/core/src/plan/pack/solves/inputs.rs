@@ -19,6 +19,8 @@ pub(crate) struct SolveInputs<'s, 'a> {
     /// Returns the existing nodes and claims.
     pub hosts: &'s dyn Fn() -> Hosts<'s>,
     pub horizons: &'s Horizons,
+    /// Whether room is kept free for pods without a cheaper home.
+    pub keeps_room: bool,
     pub losses: &'s Losses,
     pub options: &'s PlanOptions,
     /// Offerings that leave no choice within the limits, as indices of the pool and of the offering.
