@@ -134,63 +134,100 @@ pub(crate) fn kubelet(settings: &KubeletSettings) -> Result<Kubelet, WrongField>
 mod tests {
     use poolwright_provider_aws_model::instance::KubeletReserved;
     use poolwright_terms::{GROUP, NodeClassRef};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+
+    /// Returns the user data of a node of a class with these fields besides those that every class has.
+    fn made(family: AmiFamily, joins: Family, fields: &Value) -> String {
+        let mut spec = json!({"role": "Nodes", "amiFamily": family, "amiSelectorTerms": [{"id": "ami-1"}],
+            "subnetSelectorTerms": [], "securityGroupSelectorTerms": []});
+        spec.as_object_mut().expect("a map").extend(fields.as_object().expect("a map").clone());
+        let class = ResolvedNodeClass {
+            name: "gpu".to_owned(),
+            spec: serde_json::from_value(spec).expect("a class"),
+            family,
+            subnets: Vec::new(),
+            groups: Vec::new(),
+            images: Vec::new(),
+            profile: "Nodes".to_owned(),
+            placement: None,
+            reservations: Vec::new(),
+            kept: KubeletReserved::default(),
+        };
+        let cluster = ClusterFacts {
+            name: "blue".to_owned(),
+            endpoint: "https://api.example".to_owned(),
+            ca: "TFMwdA==".to_owned(),
+            service_cidr: Some("10.100.0.0/16".to_owned()),
+        };
+        let request = LaunchRequest {
+            key: "key".to_owned(),
+            claim: "gpu-1".to_owned(),
+            node_class: NodeClassRef {
+                group: GROUP.to_owned(),
+                kind: KIND.to_owned(),
+                name: "gpu".to_owned(),
+            },
+            offerings: Vec::new(),
+            together: 0,
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            taints: Vec::new(),
+            batch: None,
+        };
+        let made = JoinConfig { cluster, family: joins }.user_data(&class, &request).expect("user data");
+        made.as_str().to_owned()
+    }
 
     #[test]
     fn nodes_of_a_class_with_the_policy_for_local_disks_make_one_array_of_them_unless_the_user_data_is_all_they_get()
      {
         let own = "#!/bin/sh\nmake-the-array\n";
-        let made = |family: AmiFamily, joins: Family| {
-            let mut spec = json!({"role": "Nodes", "amiFamily": family, "amiSelectorTerms": [{"id": "ami-1"}],
-                "subnetSelectorTerms": [], "securityGroupSelectorTerms": [], "instanceStorePolicy": "RAID0"});
-            if family == AmiFamily::Custom {
-                spec["userData"] = json!(own);
-            }
-            let class = ResolvedNodeClass {
-                name: "gpu".to_owned(),
-                spec: serde_json::from_value(spec).expect("a class"),
-                family,
-                subnets: Vec::new(),
-                groups: Vec::new(),
-                images: Vec::new(),
-                profile: "Nodes".to_owned(),
-                placement: None,
-                reservations: Vec::new(),
-                kept: KubeletReserved::default(),
-            };
-            let cluster = ClusterFacts {
-                name: "blue".to_owned(),
-                endpoint: "https://api.example".to_owned(),
-                ca: "TFMwdA==".to_owned(),
-                service_cidr: Some("10.100.0.0/16".to_owned()),
-            };
-            let request = LaunchRequest {
-                key: "key".to_owned(),
-                claim: "gpu-1".to_owned(),
-                node_class: NodeClassRef {
-                    group: GROUP.to_owned(),
-                    kind: KIND.to_owned(),
-                    name: "gpu".to_owned(),
-                },
-                offerings: Vec::new(),
-                together: 0,
-                labels: BTreeMap::new(),
-                annotations: BTreeMap::new(),
-                taints: Vec::new(),
-                batch: None,
-            };
-            let made = JoinConfig { cluster, family: joins }.user_data(&class, &request).expect("user data");
-            made.as_str().to_owned()
-        };
-        let al2023 = made(AmiFamily::Al2023, Family::Al2023);
+        let raid = json!({"instanceStorePolicy": "RAID0"});
+        let al2023 = made(AmiFamily::Al2023, Family::Al2023, &raid);
         assert!(al2023.contains("\"localStorage\"") && al2023.contains("RAID0"), "{al2023}");
-        let bottlerocket = made(AmiFamily::Bottlerocket, Family::Bottlerocket { nvidia: None });
+        let bottlerocket = made(AmiFamily::Bottlerocket, Family::Bottlerocket { nvidia: None }, &raid);
         assert!(
             bottlerocket.contains("ephemeral-storage") && bottlerocket.contains("/var/lib/kubelet"),
             "{bottlerocket}"
         );
-        assert_eq!(made(AmiFamily::Custom, Family::Custom), own);
+        let custom = json!({"instanceStorePolicy": "RAID0", "userData": own});
+        assert_eq!(made(AmiFamily::Custom, Family::Custom, &custom), own);
+    }
+
+    #[test]
+    fn every_kubelet_setting_of_a_class_reaches_its_nodes() {
+        let mut kubelet = json!({
+            "maxPods": 58, "podsPerCore": 9, "systemReserved": {"cpu": "201m"}, "kubeReserved": {"memory": "703Mi"},
+            "evictionHard": {"memory.available": "6%"}, "evictionSoft": {"nodefs.available": "11%"},
+            "evictionSoftGracePeriod": {"nodefs.available": "1m31s"}, "evictionMaxPodGracePeriod": 61,
+            "clusterDNS": ["10.100.0.10"], "cpuCFSQuota": false,
+            "imageGCHighThresholdPercent": 86, "imageGCLowThresholdPercent": 79,
+        });
+        let al2023 = made(AmiFamily::Al2023, Family::Al2023, &json!({"kubelet": kubelet}));
+        let from = al2023.find('{').expect("a document");
+        let upto = al2023.rfind('}').expect("a document");
+        let config: Value = serde_json::from_str(&al2023[from..=upto]).expect("one document");
+        assert_eq!(config["spec"]["kubelet"]["config"], kubelet);
+
+        kubelet.as_object_mut().expect("a map").remove("podsPerCore");
+        let family = Family::Bottlerocket { nvidia: None };
+        let bottlerocket = made(AmiFamily::Bottlerocket, family, &json!({"kubelet": kubelet}));
+        for line in [
+            "max-pods = 58",
+            "cpu = \"201m\"",
+            "memory = \"703Mi\"",
+            "\"memory.available\" = \"6%\"",
+            "\"nodefs.available\" = \"11%\"",
+            "\"nodefs.available\" = \"1m31s\"",
+            "eviction-max-pod-grace-period = 61",
+            "cluster-dns-ip = \"10.100.0.10\"",
+            "cpu-cfs-quota-enforced = false",
+            "image-gc-high-threshold-percent = \"86\"",
+            "image-gc-low-threshold-percent = \"79\"",
+        ] {
+            assert!(bottlerocket.lines().any(|told| told == line), "{line} is not in {bottlerocket}");
+        }
     }
 }

@@ -311,20 +311,10 @@ impl AwsProvider {
                 format!("no image fits {} ({}): add one for it", kind.name, kind.arch.as_str()),
             )
         })?;
-        let spec = &class.spec;
         Ok(Template {
-            image: image.id.clone(),
-            profile: class.profile.clone(),
-            groups: class.groups.iter().map(|group| group.id.clone()).collect(),
-            user_data: user_data.as_str().to_owned(),
-            disks: spec.block_device_mappings.clone(),
-            encrypt: template::to_encrypt(&image.unencrypted_volumes, &spec.block_device_mappings),
-            metadata: spec.metadata_options.clone(),
-            public_address: spec.associate_public_ip_address,
             efa: self.market.efa_cards(class, &kind.name),
-            placement: spec.placement_group.clone(),
-            detailed_monitoring: spec.detailed_monitoring,
             reservation,
+            ..Template::of(class, image, user_data)
         })
     }
 

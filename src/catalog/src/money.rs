@@ -60,6 +60,11 @@ impl UsdPerHour {
         Usd(u128::from(self.0) * 730)
     }
 
+    /// Formats the cost with that of a month beside it, for people: `$1.01/h ($734.38/month)`.
+    pub fn with_month(self) -> String {
+        format!("{self:#} ({:#}/month)", self.per_month())
+    }
+
     /// Returns the amount rounded up to the decimals that people read (`{:#}`): cents, or four decimals below a dollar.
     pub fn rounded_up(self) -> Self {
         let step = if self.0 < Self::MICROS_PER_USD { 100 } else { 10_000 };
@@ -261,6 +266,6 @@ mod tests {
         assert_eq!(amounts, expected);
         assert_eq!(format!("{:>9}|{:#}", Usd(1_999_995_000), Usd(1_999_995_000)), "  2000.00|$2,000.00");
         assert_eq!(format!("{:>10}|{:>#10}", Usd(5_000_000), Usd(5_000_000)), "      5.00|     $5.00");
-        assert_eq!(format!("{:#}", UsdPerHour::from_micros(1_006_000).per_month()), "$734.38");
+        assert_eq!(UsdPerHour::from_micros(1_006_000).with_month(), "$1.01/h ($734.38/month)");
     }
 }

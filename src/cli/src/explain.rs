@@ -8,7 +8,8 @@ use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::disruption::{Kept, MoveHistory, Outlook, outlook};
 use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::{ClaimName, PoolName, Snapshot, why};
-use poolwright_terms::one_line;
+use poolwright_terms::{API_VERSION, one_line};
+use serde_json::json;
 
 use crate::args::{ExplainFlags, Explainable};
 use crate::exit::{ExitStatus, Failure};
@@ -89,6 +90,19 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
         lines.push(format!("-n {namespace} has no effect here: only pods have a namespace."));
     }
     lines.extend(reason);
+    if flags.output.is_some() {
+        let (kind, name) = match kind {
+            Explainable::Pod => ("Pod", input.pod_key(name, namespace)?.to_string()),
+            Explainable::Node => ("Node", name.to_owned()),
+            Explainable::Claim => ("NodeClaim", name.to_owned()),
+            Explainable::Pool => ("NodePool", name.to_owned()),
+        };
+        let object = json!({"kind": kind, "name": name});
+        let document =
+            json!({"apiVersion": API_VERSION, "kind": "Explanation", "object": object, "lines": lines});
+        writeln!(out, "{document:#}").map_err(Failure::writing)?;
+        return Ok(ExitStatus::Done);
+    }
     let layout = TableLayout::list(false);
     for line in lines {
         writeln!(out, "{}", layout.fit(&one_line(&line), 0)).map_err(Failure::writing)?;

@@ -70,21 +70,6 @@ impl fmt::Display for Ratio {
     }
 }
 
-/// Rounds an amount half up, and returns it in units of the last decimal. Amounts have at most six.
-pub fn rounded(amount: UsdPerHour, decimals: usize) -> u64 {
-    let step = 10u64.pow(6 - decimals.min(6) as u32);
-    (amount.micros() + step / 2) / step
-}
-
-/// Returns the number of decimals, at least `least`, with which the amounts of each group add up to their sum as they are printed.
-pub fn decimals_that_add_up(groups: &[&[UsdPerHour]], least: usize) -> usize {
-    let adds_up = |decimals: usize, amounts: &[UsdPerHour]| {
-        let sum = rounded(amounts.iter().copied().sum(), decimals);
-        amounts.iter().map(|amount| rounded(*amount, decimals)).sum::<u64>() == sum
-    };
-    (least..6).find(|decimals| groups.iter().all(|amounts| adds_up(*decimals, amounts))).unwrap_or(6)
-}
-
 /// Serializes an amount as a number.
 pub fn usd<S: Serializer>(amount: &UsdPerHour, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(amount.as_f64())
@@ -112,23 +97,7 @@ pub fn six_decimals(number: f64) -> f64 {
 mod tests {
     use std::time::Duration;
 
-    use proptest::prelude::*;
-
     use super::*;
-
-    proptest! {
-        #[test]
-        fn printed_amounts_add_up_to_their_printed_sum(
-            amounts in proptest::collection::vec(0u64..100_000_000, 0..12),
-            least in 2usize..5,
-        ) {
-            let amounts: Vec<UsdPerHour> = amounts.into_iter().map(UsdPerHour::from_micros).collect();
-            let decimals = decimals_that_add_up(&[&amounts], least);
-            let printed: u64 = amounts.iter().map(|amount| rounded(*amount, decimals)).sum();
-            prop_assert_eq!(printed, rounded(amounts.iter().copied().sum(), decimals));
-            prop_assert!((least..=6).contains(&decimals));
-        }
-    }
 
     #[test]
     fn a_sum_shows_that_a_price_in_it_is_unknown() {

@@ -398,7 +398,7 @@ fn a_plan_in_steps_that_costs_more_names_the_rules_that_set_their_order_and_cost
     let mut by = |other: &Baseline, rules: Vec<RuleCost>| {
         plan.rules = rules;
         match plan.against(other) {
-            Against::Cheaper(_, WhyCheaper::Steps { serves, by }) => (serves, by),
+            Against::Cheaper(_, WhyCheaper::Order { serves, by }) => (serves, by),
             against => panic!("it is cheaper because of steps: {against:?}"),
         }
     };
@@ -420,6 +420,21 @@ fn a_plan_in_steps_that_costs_more_names_the_rules_that_set_their_order_and_cost
         (Serves::MoreImportant, vec![(Priorities, more), (Weights, some)]),
         "it serves as many pods, but others"
     );
+}
+
+#[test]
+fn a_cheaper_way_that_leaves_more_pods_to_a_lower_weight_is_told_so_also_by_a_plan_without_steps() {
+    let mut plan = plain_plan();
+    let rule = rule_cost(CostRule::Weights, Some(usd(10)));
+    plan.rules = vec![rule];
+    let why = |other: &Baseline| match plan.against(other) {
+        Against::Cheaper(_, why) => why,
+        against => panic!("it is cheaper: {against:?}"),
+    };
+    let later = Baseline { serves_later: true, ..Baseline::default() };
+    let by = vec![(CostRule::Weights, Some(usd(10)))];
+    assert_eq!(why(&later), WhyCheaper::Order { serves: Serves::More, by });
+    assert_eq!(why(&Baseline::default()), WhyCheaper::Rule(CostRule::Weights), "it keeps the order");
 }
 
 #[test]

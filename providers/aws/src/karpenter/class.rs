@@ -100,7 +100,7 @@ fn missing(cause: &str) -> Option<&str> {
 }
 
 /// Returns the schema of Poolwright's `spec`.
-fn spec_schema() -> Value {
+pub(super) fn spec_schema() -> Value {
     let crd = serde_json::to_value(EC2NodeClass::crd()).unwrap_or_default();
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"].clone()
 }

@@ -84,6 +84,9 @@ pub(super) fn of_kubelet(family: Option<AmiFamily>) -> &'static str {
         Some(AmiFamily::Custom) => {
             "Plans use these settings. As in Karpenter, they do not reach the node: your user data must set them, too."
         }
+        Some(AmiFamily::Bottlerocket) => {
+            "The kubelet gets the same settings. Of several addresses in `clusterDNS`, Bottlerocket takes the first."
+        }
         _ => "The kubelet gets the same settings.",
     }
 }

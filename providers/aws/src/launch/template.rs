@@ -18,12 +18,16 @@ use aws_sdk_ec2::types::{
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use poolwright_provider_aws_model::bootstrap::UserData;
 use poolwright_provider_contract::ProviderError;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::error::{code, provider_error};
-use crate::node_class::{BlockDeviceMapping, EbsVolume, MetadataOptions, PlacementGroup, Switch};
+use crate::node_class::{
+    BlockDeviceMapping, EbsVolume, MetadataOptions, PlacementGroup, ResolvedImage, Switch,
+};
+use crate::resolve::ResolvedNodeClass;
 use crate::tags;
 
 /// The content of a template. It is never printed, because user data may contain secrets.
@@ -56,6 +60,25 @@ pub(crate) struct TargetReservation {
 }
 
 impl Template {
+    /// Returns the template of a class with this image, without EFA interfaces and without a reservation.
+    pub fn of(class: &ResolvedNodeClass, image: &ResolvedImage, user_data: &UserData) -> Self {
+        let spec = &class.spec;
+        Self {
+            image: image.id.clone(),
+            profile: class.profile.clone(),
+            groups: class.groups.iter().map(|group| group.id.clone()).collect(),
+            user_data: user_data.as_str().to_owned(),
+            disks: spec.block_device_mappings.clone(),
+            encrypt: to_encrypt(&image.unencrypted_volumes, &spec.block_device_mappings),
+            metadata: spec.metadata_options.clone(),
+            public_address: spec.associate_public_ip_address,
+            efa: 0,
+            placement: spec.placement_group.clone(),
+            detailed_monitoring: spec.detailed_monitoring,
+            reservation: None,
+        }
+    }
+
     /// Returns the name: `poolwright-` and a hash of 32 hexadecimal digits. The hash covers the name of the cluster, so that two
     /// clusters of an account never share a template that one of them may delete.
     pub fn name(&self, cluster: &str) -> Result<String, ProviderError> {
@@ -166,7 +189,7 @@ pub(crate) fn disk(mapping: &BlockDeviceMapping) -> LaunchTemplateBlockDeviceMap
 }
 
 /// Returns the unencrypted volumes of the image that the node class does not mention.
-pub(crate) fn to_encrypt(of_image: &[String], mappings: &[BlockDeviceMapping]) -> Vec<String> {
+fn to_encrypt(of_image: &[String], mappings: &[BlockDeviceMapping]) -> Vec<String> {
     let is_said = |device: &String| mappings.iter().any(|mapping| mapping.device_name == *device);
     of_image.iter().filter(|device| !is_said(device)).cloned().collect()
 }
@@ -296,7 +319,11 @@ async fn delete(ec2: &aws_sdk_ec2::Client, name: &str) -> Result<(), ProviderErr
 
 #[cfg(test)]
 mod tests {
+    use poolwright_provider_aws_model::instance::KubeletReserved;
+    use serde_json::json;
+
     use super::*;
+    use crate::node_class::AmiFamily;
 
     fn template() -> Template {
         Template {
@@ -341,6 +368,54 @@ mod tests {
             data.metadata_options.expect("options").http_tokens,
             Some(LaunchTemplateHttpTokensState::Required)
         );
+    }
+
+    #[test]
+    fn a_node_has_the_address_the_profile_the_metadata_service_and_the_monitoring_of_its_class() {
+        let of = |fields: serde_json::Value| {
+            let mut spec = json!({"instanceProfile": "nodes", "amiSelectorTerms": [{"id": "ami-1"}],
+                "amiFamily": "Custom", "subnetSelectorTerms": [], "securityGroupSelectorTerms": []});
+            spec.as_object_mut().expect("a map").extend(fields.as_object().expect("a map").clone());
+            let class = ResolvedNodeClass {
+                name: "gpu".to_owned(),
+                spec: serde_json::from_value(spec).expect("a class"),
+                family: AmiFamily::Custom,
+                subnets: Vec::new(),
+                groups: Vec::new(),
+                images: Vec::new(),
+                profile: "nodes".to_owned(),
+                placement: None,
+                reservations: Vec::new(),
+                kept: KubeletReserved::default(),
+            };
+            let image: ResolvedImage =
+                serde_json::from_value(json!({"id": "ami-1", "architecture": "amd64"})).expect("an image");
+            let data = Template::of(&class, &image, &UserData::from("own".to_owned())).data();
+            let interfaces = data.network_interfaces.expect("interfaces");
+            let options = data.metadata_options.expect("options");
+            (
+                interfaces[0].associate_public_ip_address,
+                data.iam_instance_profile.expect("a profile").name,
+                (options.http_endpoint, options.http_protocol_ipv6, options.http_put_response_hop_limit),
+                data.monitoring.expect("a word about monitoring").enabled,
+            )
+        };
+        let (enabled, disabled) = (
+            LaunchTemplateInstanceMetadataEndpointState::Enabled,
+            LaunchTemplateInstanceMetadataEndpointState::Disabled,
+        );
+        let (ipv6, no_ipv6) = (
+            LaunchTemplateInstanceMetadataProtocolIpv6::Enabled,
+            LaunchTemplateInstanceMetadataProtocolIpv6::Disabled,
+        );
+        let profile = || Some("nodes".to_owned());
+        let usual = of(json!({}));
+        assert_eq!(usual, (Some(false), profile(), (Some(enabled), Some(no_ipv6), Some(1)), Some(false)));
+        let other = of(json!({
+            "associatePublicIPAddress": true, "detailedMonitoring": true,
+            "metadataOptions": {"httpEndpoint": "disabled", "httpProtocolIPv6": "enabled", "httpPutResponseHopLimit": 2},
+        }));
+        assert_eq!(other, (Some(true), profile(), (Some(disabled), Some(ipv6), Some(2)), Some(true)));
     }
 
     #[test]

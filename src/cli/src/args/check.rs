@@ -44,6 +44,12 @@ pub struct CheckFlags {
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service_account)]
     pub service_account: Option<ServiceAccount>,
 
+    /// The namespace of the controller and its Lease [default: that of --service-account]
+    ///
+    /// Rights in one namespace are checked there, and only the Lease there counts. Without this flag, a Lease in any namespace counts.
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+
     /// Kubeconfig of the cluster [default: $KUBECONFIG or ~/.kube/config, else the pod's own cluster]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
@@ -59,6 +65,14 @@ pub struct CheckFlags {
     /// Flags of the clouds.
     #[command(flatten)]
     pub clouds: CloudFlags<Nodes>,
+}
+
+impl CheckFlags {
+    /// Returns the namespace of the controller, if the flags tell it.
+    pub fn controller_namespace(&self) -> Option<&str> {
+        let of_account = self.service_account.as_ref().map(|account| account.namespace.as_str());
+        self.namespace.as_deref().or(of_account)
+    }
 }
 
 /// A service account.
@@ -100,6 +114,22 @@ mod tests {
             parsed(&["--default-usd-per-hour", "40"]).expect_err("nothing would use it").to_string();
         assert!(refused.contains("--audit"), "{refused}");
         assert!(parsed(&[]).is_ok(), "the default asks for nothing");
+    }
+
+    #[test]
+    fn the_controller_is_in_the_namespace_of_the_flag_or_else_of_its_service_account() {
+        let namespace = |flags: &[&str]| {
+            let parsed =
+                Cli::try_parse_from(["poolwright", "check"].iter().chain(flags)).expect("good flags");
+            match parsed.command {
+                Command::Check(flags) => flags.controller_namespace().map(str::to_owned),
+                _ => panic!("another command"),
+            }
+        };
+        let account = ["--service-account", "gpus/pw"];
+        assert_eq!(namespace(&[]), None);
+        assert_eq!(namespace(&account).as_deref(), Some("gpus"));
+        assert_eq!(namespace(&[&account[..], &["-n", "leases"]].concat()).as_deref(), Some("leases"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Command, ValueEnum};
 
-use super::{InputFlags, SearchFlags};
+use super::{InputFlags, OnlyJson, SearchFlags};
 
 /// Flags of `explain`.
 #[derive(Debug, clap::Args)]
@@ -35,6 +35,10 @@ pub struct ExplainFlags {
     /// The plan still is for the pods of all namespaces. With -f, objects that name no namespace are in this one.
     #[arg(short, long, value_name = "NAMESPACE", conflicts_with = "trace")]
     pub namespace: Option<String>,
+
+    /// Print as JSON
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    pub output: Option<OnlyJson>,
 
     /// What to explain from.
     #[command(flatten)]

@@ -171,12 +171,12 @@ pub struct ManFlags {
 pub struct VersionFlags {
     /// Print as JSON
     #[arg(short, long, value_enum, value_name = "FORMAT")]
-    pub output: Option<VersionFormat>,
+    pub output: Option<OnlyJson>,
 }
 
-/// How to print the version.
+/// How to print what is text by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum VersionFormat {
+pub enum OnlyJson {
     /// One JSON object
     Json,
 }

@@ -77,7 +77,7 @@ pub async fn check(flags: &CheckFlags, from_files: &NodeClasses, clock: &dyn Clo
         let installed = installed.map_err(|error| causes(&error));
         results.push(result(&name, resources::verdict(&crd, installed.as_ref().map(Option::as_ref))));
     }
-    let rules = rights::rules(flags.service_account.as_ref().map(|account| account.namespace.as_str()));
+    let rules = rights::rules(flags.controller_namespace());
     let answers = rights::ask(&client, &rules, flags.service_account.as_ref()).await;
     results.extend(
         rights::verdicts(&rules, &answers, flags.service_account.as_ref())
@@ -105,7 +105,8 @@ pub async fn check(flags: &CheckFlags, from_files: &NodeClasses, clock: &dyn Clo
     let durations = pods.ok().and_then(|pods| readiness::durations(&pods.items));
     results.extend(durations.map(|verdict| result("durations of pods", verdict)));
     let seen = controller::Seen {
-        leases: &controller::leases(&client, flags.service_account.as_ref()).await,
+        leases: &controller::leases(&client, flags).await,
+        namespace: flags.namespace.as_deref(),
         pools: &controller::pools(&client).await,
         classes: &classes,
         now: date.unwrap_or_else(|| clock.now()),

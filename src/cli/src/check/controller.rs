@@ -13,7 +13,7 @@ use poolwright_controller::causes;
 use poolwright_provider_contract::preflight::Verdict;
 use poolwright_terms::keys::{LEASE, PRICES_AS_OF_ANNOTATION, VERSION_ANNOTATION};
 
-use crate::args::ServiceAccount;
+use crate::args::CheckFlags;
 use crate::node_classes::{NodeClass, NodeClasses};
 use crate::price_age;
 use crate::top::words::age;
@@ -27,8 +27,10 @@ const LOOK: &str = "see that the controller runs: kubectl get pods -A | grep poo
 
 /// What the API server says about the controller and its objects.
 pub struct Seen<'a> {
-    /// The Leases with our name, in any namespace, or why they cannot be read.
+    /// The Leases with our name, or why they cannot be read.
     pub leases: &'a Result<Vec<Lease>, String>,
+    /// The only namespace whose Lease was read; `None` for all namespaces.
+    pub namespace: Option<&'a str>,
     /// The pools, or why they cannot be read.
     pub pools: &'a Result<Vec<NodePool>, String>,
     /// The node classes.
@@ -37,18 +39,24 @@ pub struct Seen<'a> {
     pub now: Timestamp,
 }
 
-/// Reads the Leases with our name.
-pub async fn leases(client: &Client, account: Option<&ServiceAccount>) -> Result<Vec<Lease>, String> {
+/// Reads the Leases with our name: that of `-n`, or else those of all namespaces.
+pub async fn leases(client: &Client, flags: &CheckFlags) -> Result<Vec<Lease>, String> {
+    if let Some(namespace) = &flags.namespace {
+        return lease_in(client, namespace).await;
+    }
     let named = ListParams::default().fields(&format!("metadata.name={LEASE}"));
     match Api::<Lease>::all(client.clone()).list(&named).await {
         Ok(listed) => Ok(listed.items),
         Err(kube::Error::Api(status)) if status.code == 403 => {
-            let namespace = account.map_or(NAMESPACE, |account| account.namespace.as_str());
-            let lease = Api::<Lease>::namespaced(client.clone(), namespace).get_opt(LEASE).await;
-            lease.map(|found| found.into_iter().collect()).map_err(|error| causes(&error))
+            lease_in(client, flags.controller_namespace().unwrap_or(NAMESPACE)).await
         }
         Err(error) => Err(causes(&error)),
     }
+}
+
+async fn lease_in(client: &Client, namespace: &str) -> Result<Vec<Lease>, String> {
+    let lease = Api::<Lease>::namespaced(client.clone(), namespace).get_opt(LEASE).await;
+    lease.map(|found| found.into_iter().collect()).map_err(|error| causes(&error))
 }
 
 /// Reads the pools; none if their kind is not installed.
@@ -108,6 +116,11 @@ fn leader(seen: &Seen<'_>, lease: Option<&Lease>) -> Verdict {
     }
     let Some(lease) = lease else {
         let pools = seen.pools.as_ref().map_or(0, Vec::len);
+        if let Some(namespace) = seen.namespace {
+            let why = format!("no controller leads in the namespace {namespace}: it has no Lease {LEASE}");
+            let fix = "leave out -n, so that a Lease in any namespace counts";
+            return if pools == 0 { Verdict::undetermined(why) } else { Verdict::wrong(why, fix) };
+        }
         if pools == 0 {
             return Verdict::undetermined(format!(
                 "there is no Lease {LEASE} and no NodePool: no controller has run in this cluster yet"
@@ -309,7 +322,7 @@ mod tests {
 
     fn looked(leases: Vec<Lease>, pools: Vec<NodePool>, classes: &NodeClasses) -> Vec<(String, Verdict)> {
         let now = NOW.parse().expect("a time");
-        verdicts(&Seen { leases: &Ok(leases), pools: &Ok(pools), classes, now })
+        verdicts(&Seen { leases: &Ok(leases), namespace: None, pools: &Ok(pools), classes, now })
     }
 
     fn of(all: &[(String, Verdict)], name: &str) -> Verdict {
@@ -431,7 +444,7 @@ mod tests {
         let refused = Err("forbidden".to_owned());
         let (leases, pools) = (&refused, &Err("forbidden".to_owned()));
         let now = NOW.parse().expect("a time");
-        let all = verdicts(&Seen { leases, pools, classes: &NodeClasses::new(), now });
+        let all = verdicts(&Seen { leases, namespace: None, pools, classes: &NodeClasses::new(), now });
         assert!(all.iter().all(|(_, verdict)| matches!(verdict, Verdict::Undetermined(_))), "{all:?}");
     }
 

@@ -41,7 +41,7 @@ pub struct Right {
 /// Whether the right is granted, or why that is unknown.
 pub type Answer = Result<bool, String>;
 
-/// Returns all rights of `deploy/rbac.yaml`. Rights in one namespace are those in the namespace of the service account, if there
+/// Returns all rights of `deploy/rbac.yaml`. Rights in one namespace are those in the namespace of the controller, if there
 /// is one.
 pub fn rules(namespace: Option<&str>) -> BTreeSet<Right> {
     read(RBAC, namespace)
@@ -141,12 +141,14 @@ pub fn verdicts(
     answers: &[Answer],
     account: Option<&ServiceAccount>,
 ) -> Vec<(String, Verdict)> {
+    // The service account may be in another namespace than the Lease.
+    let inside = rights.iter().find_map(|right| right.namespace.as_deref()).unwrap_or_default();
     let (who, fix) = match account {
         Some(ServiceAccount { namespace, name }) => (
             format!("{namespace}/{name}"),
             format!(
                 "kubectl apply -f deploy/rbac.yaml && kubectl create clusterrolebinding poolwright-controller --clusterrole \
-                 poolwright-controller --serviceaccount {namespace}:{name} && kubectl create rolebinding -n {namespace} \
+                 poolwright-controller --serviceaccount {namespace}:{name} && kubectl create rolebinding -n {inside} \
                  poolwright-controller --role poolwright-controller --serviceaccount {namespace}:{name}"
             ),
         ),
@@ -279,6 +281,7 @@ mod tests {
         };
         assert_eq!((name.as_str(), why.as_str()), ("right to pods/eviction", "gpus/pw may not create"));
         assert!(fix.contains("--serviceaccount gpus:pw"), "{fix}");
+        assert!(fix.contains("rolebinding -n poolwright "), "the Lease is there: {fix}");
         let unknown: Vec<Answer> = all.iter().map(|_| Err("forbidden".to_owned())).collect();
         assert_eq!(
             verdicts(&all, &unknown, None),

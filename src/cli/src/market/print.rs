@@ -8,7 +8,7 @@ use poolwright_terms::one_line;
 
 use super::gpus::{self, Gpus};
 use super::prices::{self, Prices};
-use crate::print::{TableLayout, count, counted, plain, text};
+use crate::print::{TableLayout, count, counted, money, plain, text};
 
 /// The index of the column with the interruption rates.
 const RATE: usize = 6;
@@ -183,17 +183,12 @@ fn in_a_day(per_million_hours: u32) -> String {
 }
 
 fn cells(row: &prices::Row) -> [String; 8] {
-    let money = |micros: Option<u64>| {
-        micros.map_or_else(|| NOT_SAID.to_owned(), |micros| UsdPerHour::from_micros(micros).to_string())
-    };
+    let usd = |micros: u64| money(UsdPerHour::from_micros(micros));
     let gpus = match &row.gpu_model {
         Some(model) => format!("{} {model}", row.gpus),
         None => NOT_SAID.to_owned(),
     };
-    let price = match row.usd_micros_per_hour {
-        Some(micros) => money(Some(micros)),
-        None => "unknown".to_owned(),
-    };
+    let price = row.usd_micros_per_hour.map_or_else(|| "unknown".to_owned(), usd);
     let source = match (&row.source, row.suspicious) {
         (Some(source), _) => source.clone(),
         (None, true) => "suspicious, see below".to_owned(),
@@ -205,7 +200,7 @@ fn cells(row: &prices::Row) -> [String; 8] {
         row.capacity_type.to_string(),
         gpus,
         price,
-        money(row.usd_micros_per_gpu_hour),
+        row.usd_micros_per_gpu_hour.map_or_else(|| NOT_SAID.to_owned(), usd),
         row.age_days.map_or_else(|| NOT_SAID.to_owned(), |days| format!("{days}d")),
         source,
     ]

@@ -9,7 +9,7 @@ use kube::api::ListParams;
 use kube::{Api, Client, Error};
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_controller::{LIVES, Learned, causes};
-use poolwright_core::{Lives, PodPhase, PodRole, Snapshot};
+use poolwright_core::{Lives, Pod, PodPhase, PodRole, Snapshot};
 
 /// The namespace that the manifests of the controller use. It is tried if you may not look into all namespaces.
 const NAMESPACE: &str = "poolwright";
@@ -58,8 +58,10 @@ pub fn put_in(snapshot: &mut Snapshot, learned: Result<Learned, String>, now: Ti
 /// Adds to a snapshot of files what its pods declare about their durations, if one does. Nothing has been learned there, so usual
 /// durations count for the others.
 pub fn put_in_declared(snapshot: &mut Snapshot) {
-    let mut running = snapshot.pods.values().filter(|pod| pod.phase != PodPhase::Finished);
-    if running.any(|pod| pod.role == PodRole::Workload && pod.duration.is_declared()) {
+    let declares = |pod: &Arc<Pod>| {
+        pod.phase != PodPhase::Finished && pod.role == PodRole::Workload && pod.duration.is_declared()
+    };
+    if snapshot.pods.values().any(declares) {
         put_in(snapshot, Ok(Learned::default()), SystemClock::new().now());
     }
 }

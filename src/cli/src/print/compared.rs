@@ -118,7 +118,16 @@ fn rule(plan: &Document, of: RuleCost) -> String {
 /// Returns a row for each simpler way to buy.
 pub fn baselines(plan: &Document) -> Vec<(&'static str, String)> {
     let (alone, first_fit) = (&plan.baselines.one_pod_per_node, &plan.baselines.first_fit);
-    let note = "with the same prices, limits, commitments and weights, at this moment; `simulate` compares costs over time";
+    // A way that a plan with equal weights would match is not said to have the same weights.
+    let by_weights = |other: &Baseline| {
+        matches!(plan.against(other), Against::Cheaper(_, WhyCheaper::Rule(CostRule::Weights)))
+    };
+    let same = if by_weights(alone) || by_weights(first_fit) {
+        "prices, limits and commitments"
+    } else {
+        "prices, limits, commitments and weights"
+    };
+    let note = format!("with the same {same}, at this moment; `simulate` compares costs over time");
     let is_compared = |other: &Baseline| plan.against(other) != Against::BeyondNamespaceLimits;
     let mut rows = vec![
         // Nobody buys a node for each pod, so what that costs more is no saving.
@@ -128,7 +137,7 @@ pub fn baselines(plan: &Document) -> Vec<(&'static str, String)> {
     match (is_compared(alone), is_compared(first_fit)) {
         (true, true) => rows.push(("", format!("both {note}"))),
         (false, false) => {}
-        _ => rows.push(("", note.to_owned())),
+        _ => rows.push(("", note)),
     }
     rows
 }
@@ -164,32 +173,7 @@ fn cheaper(plan: &Document, why: WhyCheaper) -> String {
             let rules: Vec<&str> = rules.into_iter().map(kept).collect();
             format!("it does not keep {}, and the plan does", rules.join(" or "))
         }
-        WhyCheaper::Steps { serves, by } => {
-            let mut rules: Vec<CostRule> = by.iter().map(|(rule, _)| *rule).collect();
-            rules.retain(|rule| *rule != CostRule::Priorities);
-            let why = match (serves, rules.as_slice()) {
-                (Serves::AsMany, _) => {
-                    "a limit split this plan into steps, and the first ones took what later ones lack"
-                }
-                (Serves::More, [CostRule::Weights]) => {
-                    "it leaves more pods to pools of a lower weight than the limits ask for"
-                }
-                (Serves::More, [CostRule::Preferences]) => {
-                    "it meets the preferences of fewer pods than the limits allow"
-                }
-                (Serves::More, _) => "it gives fewer pods their first choice than the limits allow",
-                (Serves::MoreImportant, [CostRule::Weights]) => {
-                    "it leaves more pods of a higher priority to pools of a lower weight than the limits ask for"
-                }
-                (Serves::MoreImportant, [CostRule::Preferences]) => {
-                    "it meets the preferences of fewer pods of a higher priority than the limits allow"
-                }
-                (Serves::MoreImportant, _) => {
-                    "it gives fewer pods of a higher priority their first choice than the limits allow"
-                }
-            };
-            why.to_owned() + &by.into_iter().map(see).collect::<String>()
-        }
+        WhyCheaper::Order { serves, by } => order(serves, by, plan.in_steps),
         WhyCheaper::Search if plan.under().contains(&Under::SpotRules) => {
             "the plan is not proven to be the cheapest under the pools' rules on spot nodes".to_owned()
         }
@@ -230,6 +214,29 @@ fn cheaper(plan: &Document, why: WhyCheaper) -> String {
     }
 }
 
+/// Says whom the plan serves first, other than a cheaper way, because of these rules.
+fn order(serves: Serves, by: Vec<(CostRule, Option<UsdPerHour>)>, in_steps: bool) -> String {
+    let mut rules: Vec<CostRule> = by.iter().map(|(rule, _)| *rule).collect();
+    rules.retain(|rule| *rule != CostRule::Priorities);
+    let whose = if serves == Serves::MoreImportant { " of a higher priority" } else { "" };
+    let (what, limits) = match (serves, rules.as_slice()) {
+        (Serves::AsMany, _) => (
+            "a limit split this plan into steps, and the first ones took what later ones lack".to_owned(),
+            "",
+        ),
+        (_, [CostRule::Weights]) => {
+            (format!("it leaves more pods{whose} to pools of a lower weight"), " than the limits ask for")
+        }
+        (_, [CostRule::Preferences]) => {
+            (format!("it meets the preferences of fewer pods{whose}"), " than the limits allow")
+        }
+        _ => (format!("it gives fewer pods{whose} their first choice"), " than the limits allow"),
+    };
+    let than = if in_steps { limits } else { "" };
+    let rows: String = by.into_iter().map(see).collect();
+    format!("{what}{than}{rows}")
+}
+
 /// Refers to the row of a rule, with its price if that is known.
 fn see((rule, price): (CostRule, Option<UsdPerHour>)) -> String {
     let price = price.filter(|price| *price > UsdPerHour::ZERO);
@@ -248,5 +255,31 @@ fn kept(rule: CostRule) -> &'static str {
         CostRule::NodeSpread => "the pods' spread over nodes",
         CostRule::KeptRoom => "room free for pods without a cheaper home",
         CostRule::Priorities => "the pods' priorities",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_that_is_cheaper_because_it_serves_others_first_names_the_rule_that_asks_for_the_order() {
+        let price = Some("0.07".parse().unwrap());
+        let weights = |serves, in_steps| order(serves, vec![(CostRule::Weights, price)], in_steps);
+        let see = "; see `Pool weights`, $0.0700/h";
+        let later = "it leaves more pods to pools of a lower weight";
+        assert_eq!(weights(Serves::More, false), format!("{later}{see}"));
+        assert_eq!(weights(Serves::More, true), format!("{later} than the limits ask for{see}"));
+        assert_eq!(
+            weights(Serves::MoreImportant, true),
+            format!(
+                "it leaves more pods of a higher priority to pools of a lower weight than the limits ask for{see}"
+            )
+        );
+        let two = vec![(CostRule::Weights, None), (CostRule::Preferences, None)];
+        assert_eq!(
+            order(Serves::More, two, true),
+            "it gives fewer pods their first choice than the limits allow; see `Pool weights`; see `Preferences`"
+        );
     }
 }

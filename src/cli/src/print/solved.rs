@@ -7,7 +7,7 @@ use poolwright_solver::{Proof, Stopped};
 use poolwright_terms::one_line;
 
 use super::TableLayout;
-use super::table::{count, counted, indent, money, percent, plain, pods, text};
+use super::table::{count, counted, indent, percent, plain, pods, text};
 
 /// The most classes that are named among the pods left out.
 const CLASSES_SHOWN: usize = 15;
@@ -53,28 +53,21 @@ fn table(figures: &Figures, layout: TableLayout) -> String {
         table.add_row([name.to_owned(), text]);
     };
     add("Nodes to buy", count(figures.nodes as usize));
-    add("Cost", format!("${}/h", money(figures.cost_usd_per_hour, 6)));
+    add("Cost", format!("{:#}", figures.cost_usd_per_hour));
     if figures.charges_usd_per_hour.micros() > 0 {
         let charges = &figures.solution.charges;
         add(
             "Counted besides",
             format!(
-                "${}/h: risk {}, preferences {}, disruption {}",
-                money(figures.charges_usd_per_hour, 6),
-                money(charges.risk, 6),
-                money(charges.preferences, 6),
-                money(charges.disruption, 6)
+                "{:#}: risk {:#}, preferences {:#}, disruption {:#}",
+                figures.charges_usd_per_hour, charges.risk, charges.preferences, charges.disruption
             ),
         );
     }
     let gap = if figures.gap == 0.0 { "0 %".to_owned() } else { percent(figures.gap) };
     add(
         "Lower bound",
-        format!(
-            "${}/h, gap {gap}, proof {}",
-            money(figures.lower_bound_usd_per_hour, 6),
-            proof(figures.proof)
-        ),
+        format!("{:#}, gap {gap}, proof {}", figures.lower_bound_usd_per_hour, proof(figures.proof)),
     );
     add(
         "Stopped",

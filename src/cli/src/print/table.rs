@@ -4,7 +4,6 @@ use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, Row, Table, presets};
 use poolwright_catalog::{Usd, UsdPerHour};
-use poolwright_report::money::{decimals_that_add_up, rounded};
 use poolwright_report::plan::{Document, LeftOut, NewNode, Purchase};
 use poolwright_terms::{CapacityType, one_line};
 
@@ -65,8 +64,7 @@ fn headline(plan: &Document) -> String {
         "nothing to buy".to_owned()
     } else {
         let kinds = if plan.nodes.len() == 1 { "node" } else { "nodes" };
-        let cost = plan.cost_usd_per_hour;
-        format!("buy {} {kinds} for {cost:#} ({:#}/month)", count(plan.nodes.len()), cost.per_month())
+        format!("buy {} {kinds} for {}", count(plan.nodes.len()), plan.cost_usd_per_hour.with_month())
     };
     let nobody = if plan.unread.is_empty() { "No pod" } else { "No pod that was read" };
     // Pods that are still to come, static pools, and pools that keep room free get nodes although no pod waits.
@@ -148,14 +146,8 @@ fn purchases(plan: &Document, layout: TableLayout) -> String {
         plan.has_several_pools() || (layout.wide && plan.nodes.iter().any(|node| node.pool.is_some()));
     let shown = layout.rows(KINDS_SHOWN);
     let kinds = plan.purchases();
-    let each_decimals = decimals(kinds.iter().filter_map(|kind| kind.each));
-    // The rows add up to the last one as they are printed, including what commitments pay.
     let paid = plan.paid_by_commitments();
     let rest = kinds.get(shown..).unwrap_or_default();
-    let costs = kinds.iter().take(shown).map(|kind| kind.cost.usd_per_hour);
-    let costs: Vec<UsdPerHour> = costs.chain([Purchase::sum(rest).cost.usd_per_hour]).collect();
-    let usual = decimals(kinds.iter().map(|kind| kind.cost.usd_per_hour).chain([plan.cost_usd_per_hour]));
-    let total_decimals = decimals_that_add_up(&[&costs, &[plan.cost_usd_per_hour, paid]], usual);
 
     let mut table = plain(layout);
     let with_units = plan.units_on_new() > 0;
@@ -171,12 +163,9 @@ fn purchases(plan: &Document, layout: TableLayout) -> String {
     }
     table.set_header(header);
     for kind in kinds.iter().take(shown) {
-        let each = kind.each.map_or_else(|| "unknown".to_owned(), |each| money(each, each_decimals));
-        let total = if kind.each.is_some() {
-            money(kind.cost.usd_per_hour, total_decimals)
-        } else {
-            "unknown".to_owned()
-        };
+        let unknown = || "unknown".to_owned();
+        let each = kind.each.map_or_else(unknown, money);
+        let total = if kind.each.is_some() { money(kind.cost.usd_per_hour) } else { unknown() };
         let mut row = vec![
             count(kind.nodes),
             one_line(kind.instance_type).into_owned(),
@@ -201,20 +190,20 @@ fn purchases(plan: &Document, layout: TableLayout) -> String {
     if !rest.is_empty() {
         let sum = Purchase::sum(rest);
         let name = format!("of {} more types", rest.len());
-        let total = money(sum.cost.usd_per_hour, total_decimals);
+        let total = money(sum.cost.usd_per_hour);
         let mut row = vec![count(sum.nodes), name, blank(), blank(), blank(), total, count(sum.pods)];
         row.extend(with_units.then(|| count(sum.units)));
         table.add_row(row);
     }
     if paid > UsdPerHour::ZERO {
-        let less = format!("-{}", money(paid, total_decimals));
+        let less = format!("-{}", money(paid));
         let by = "paid by commitments".to_owned();
         table.add_row([blank(), by, blank(), blank(), blank(), less, blank()]);
     }
     if kinds.len() > 1 || paid > UsdPerHour::ZERO {
         let (nodes, pods) = (count(plan.nodes.len()), count(plan.pods_on_new()));
         let more = if kinds.iter().any(|kind| kind.each.is_none()) { "+" } else { "" };
-        let total = format!("{}{more}", money(plan.cost_usd_per_hour, total_decimals));
+        let total = format!("{}{more}", money(plan.cost_usd_per_hour));
         let mut row = vec![nodes, "in all".to_owned(), blank(), blank(), blank(), total, pods];
         row.extend(with_units.then(|| count(plan.units_on_new())));
         table.add_row(row);
@@ -440,20 +429,9 @@ fn thousands(digits: &str) -> String {
     grouped
 }
 
-/// Returns the number of decimals that these amounts need, between 2 and 4.
-fn decimals(amounts: impl Iterator<Item = UsdPerHour>) -> usize {
-    let of = |amount: UsdPerHour| {
-        let digits = format!("{:06}", amount.micros() % UsdPerHour::MICROS_PER_USD);
-        digits.trim_end_matches('0').len()
-    };
-    amounts.map(of).max().unwrap_or(2).clamp(2, 4)
-}
-
-/// Formats an amount, rounded half up: `8,110.30`.
-pub(crate) fn money(amount: UsdPerHour, decimals: usize) -> String {
-    let units = rounded(amount, decimals);
-    let per_dollar = 10u64.pow(decimals.min(6) as u32);
-    format!("{}.{:0decimals$}", thousands(&(units / per_dollar).to_string()), units % per_dollar)
+/// Formats dollars per hour for a column, as sentences do but without `/h`: `$8,110.30`, `$0.1920`.
+pub(crate) fn money(amount: UsdPerHour) -> String {
+    format!("{amount:#}").trim_end_matches("/h").to_owned()
 }
 
 /// Formats a percentage: `0.05 %`, `12 %`.
@@ -473,10 +451,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_grouped_and_rounded_half_up() {
-        assert_eq!(money("8110.295".parse().unwrap(), 2), "8,110.30");
-        assert_eq!(money("0.706832".parse().unwrap(), 4), "0.7068");
-        assert_eq!(money("1234567.999999".parse().unwrap(), 2), "1,234,568.00");
+    fn a_column_shows_money_as_sentences_do() {
+        let of = |amount: &str| money(amount.parse().unwrap());
+        assert_eq!(
+            ["8110.295", "0.706832", "1.006", "0"].map(of),
+            ["$8,110.30", "$0.7068", "$1.01", "$0.00"]
+        );
         assert_eq!(count(1_000), "1,000");
         assert_eq!(count(999), "999");
     }
@@ -500,14 +480,5 @@ a-pool-with-a-very-long-name  no offering has room for
                            b  12 pods";
         assert_eq!(printed(Some(40)), narrow);
         assert_eq!(printed(None).lines().count(), 2, "each row is one line");
-    }
-
-    #[test]
-    fn a_column_has_as_many_decimals_as_its_amounts_need_up_to_four() {
-        let of = |amounts: &[&str]| decimals(amounts.iter().map(|amount| amount.parse().unwrap()));
-        assert_eq!(of(&["1.5", "2"]), 2);
-        assert_eq!(of(&["1.006", "2"]), 3);
-        assert_eq!(of(&["0.706832"]), 4);
-        assert_eq!(of(&[]), 2);
     }
 }

@@ -67,10 +67,13 @@ pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<ExitStatus, Fail
     let bounds =
         bounds_over_time(&history, &prepared.pools.models, &prepared.daemonsets, &prepared.pools.sold);
     let baselines = prepared.baselines(history.played);
-    let mut notes = prepared.notes;
-    notes.extend(interrupted(&history));
+    let (mut notes, mut ignored) = (prepared.notes, prepared.ignored);
+    if let Some(note) = interrupted(&history) {
+        notes.push(note);
+        ignored.push("interruptions of spot nodes".to_owned());
+    }
     let mut report = Report::new(&history, bounds, flags.length.0, notes);
-    report.baselines = baselines;
+    (report.baselines, report.baselines_ignore) = (baselines, ignored);
     print::report(&report, flags.output, TableLayout::list(false), out).map_err(Failure::writing)?;
     if let Some(mut file) = record {
         record::write(&history, &mut file).context("cannot write the record")?;
@@ -89,6 +92,8 @@ struct Prepared {
     lives: Lives,
     pools: Pools,
     notes: Vec<String>,
+    /// What the simpler methods ignore.
+    ignored: Vec<String>,
 }
 
 impl Prepared {
@@ -100,9 +105,14 @@ impl Prepared {
             daemonsets: &self.daemonsets,
             sold: &self.pools.sold,
             lives: &self.lives,
-            delays: &SeededDelays { seed: self.replay.seed },
+            delays: &self.delays(),
             played,
         })
+    }
+
+    /// Returns the delays of the world of the simpler methods.
+    fn delays(&self) -> SeededDelays {
+        SeededDelays { seed: self.replay.seed, agents: self.pools.all_wait_for_agents() }
     }
 }
 
@@ -163,8 +173,8 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
     // The replay gives pods whole GPUs.
     let limits = Sold::of(&replay.catalogue, pools.sold.values(), Sharing::Whole).notes(&pools.models);
     let notes = pools.notes.iter().chain(&work.notes).cloned();
-    let ignored = ignored_by_limit(&pools.models).into_iter().chain(ignored);
-    let notes = notes.chain(limits).chain(ignored).chain(intolerable).chain(not_sold).chain(old);
+    let notes = notes.chain(limits).chain(ignored_by_limit(&pools.models));
+    let notes = notes.chain(intolerable).chain(not_sold).chain(old);
     let mut notes = joined(notes.collect());
     notes.extend(baselines::keep_startable(
         &mut arrivals,
@@ -177,7 +187,7 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
             default_usd_per_hour,
         },
     ));
-    Ok(Prepared { replay, arrivals, daemonsets, lives: work.lives, pools, notes })
+    Ok(Prepared { replay, arrivals, daemonsets, lives: work.lives, pools, notes, ignored })
 }
 
 /// Says how many spot nodes the cloud took back; `None` if no spot node was bought.
@@ -186,9 +196,9 @@ fn interrupted(history: &History) -> Option<String> {
     let nodes = history.machines.iter().filter(is_spot).count();
     let taken = history.machines.iter().filter(is_spot).filter(|machine| machine.interrupted).count();
     (nodes > 0).then(|| {
-        let again = if taken > 0 { ", and the lower limit counts the work that was done again" } else { "" };
+        let again = if taken > 0 { "; the lower limit counts the work that was done again" } else { "" };
         format!(
-            "the cloud took back {taken} of {nodes} spot nodes, by chance at their interruption rates; the baselines play no interruptions{again}"
+            "the cloud took back {taken} of {nodes} spot nodes, by chance at their interruption rates{again}"
         )
     })
 }

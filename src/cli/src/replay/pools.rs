@@ -9,6 +9,7 @@ use poolwright_catalog::Catalogue;
 use poolwright_core::{Pod, Pool, rules};
 use poolwright_intake::IntakeError;
 use poolwright_intake::manifest::{self, Manifest, WrittenObject};
+use poolwright_report::replay::baselines::waits_for_agents;
 use poolwright_sim::cloud::NODE_CLASS_KIND;
 use poolwright_terms::{API_VERSION, GROUP, NodeClassRef, Taint, TaintEffect};
 use serde_json::{Value, json};
@@ -217,8 +218,9 @@ fn wrong(pool: &Value) -> Vec<String> {
     errors.into_iter().map(|error| bare(error).to_string()).collect()
 }
 
-/// Says how the nodes of a pool lose their startup taints and pass their readiness gates.
-fn agents(pool: &Pool) -> Option<String> {
+/// Says how the nodes of a pool lose their startup taints and pass their readiness gates. Other methods play that if it is so
+/// in all pools.
+fn agents(pool: &Pool, in_all: bool) -> Option<String> {
     let mut what: Vec<String> = Vec::new();
     let taints: Vec<String> = pool.startup_taints.iter().map(|taint| format!("`{taint}`")).collect();
     if !taints.is_empty() {
@@ -230,9 +232,13 @@ fn agents(pool: &Pool) -> Option<String> {
         what.push(format!("pass their readiness gates ({})", gates.join(", ")));
     }
     let what = (!what.is_empty()).then(|| what.join(" and "))?;
+    let others = if in_all {
+        "nodes of other methods wait as long"
+    } else {
+        "other methods start nodes without that time, because not all pools have it"
+    };
     Some(format!(
-        "NodePool {}: its nodes {what} 2 to 20 seconds after they join, as if the agent that does this ran; \
-         other methods start nodes without that time",
+        "NodePool {}: its nodes {what} 2 to 20 seconds after they join, as if the agent that does this ran; {others}",
         pool.name
     ))
 }
@@ -276,6 +282,11 @@ impl Pools {
         notes
     }
 
+    /// Returns whether the nodes of all pools wait for agents, so that those of other methods do too.
+    pub fn all_wait_for_agents(&self) -> bool {
+        self.models.iter().all(waits_for_agents)
+    }
+
     /// Adds the catalogue of each class.
     fn selling(mut self, prices: &Catalogue) -> Result<Self, Problems> {
         let mut problems = Problems::new();
@@ -304,8 +315,9 @@ impl Pools {
                 Err(why) => problems.push(why),
             }
         }
+        let in_all = self.all_wait_for_agents();
         for pool in &self.models {
-            self.notes.extend(agents(pool));
+            self.notes.extend(agents(pool, in_all));
         }
         let used: BTreeSet<NodeClassRef> = self.models.iter().map(|pool| pool.node_class.clone()).collect();
         for class in used {

@@ -57,7 +57,7 @@ fn text(report: &Report, layout: TableLayout, out: &mut impl Write) -> io::Resul
     figures(report, &mut said)?;
     out.write_all(layout.fit(&String::from_utf8_lossy(&said), FIGURE).as_bytes())?;
     bought(report, out)?;
-    baselines(report, out)?;
+    baselines(report, layout, out)?;
     plots(report, out)?;
     if !report.notes.is_empty() {
         writeln!(out)?;
@@ -188,7 +188,7 @@ fn bought(report: &Report, out: &mut impl Write) -> io::Result<()> {
     if report.bought.is_empty() {
         return Ok(());
     }
-    let header = ["POOL", "CAPACITY", "NODES", "NODE-HOURS", "GPU-HOURS", "COST $"].map(str::to_owned);
+    let header = ["POOL", "CAPACITY", "NODES", "NODE-HOURS", "GPU-HOURS", "COST"].map(str::to_owned);
     let mut rows = vec![header];
     for ((pool, capacity), line) in &report.bought {
         rows.push([
@@ -197,7 +197,7 @@ fn bought(report: &Report, out: &mut impl Write) -> io::Result<()> {
             line.nodes.to_string(),
             hours(line.millis),
             hours(line.gpu_millis),
-            line.cost.to_string(),
+            format!("{:#}", line.cost),
         ]);
     }
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -219,7 +219,7 @@ fn names_of(method: Method) -> [&'static str; 3] {
     match method {
         Method::OnePodPerNode => ["onePodPerNode", "one_pod_per_node", "one pod per node"],
         Method::FirstFit => ["firstFit", "first_fit", "first fit into any room"],
-        Method::Extension => ["extension", "extension", "room where it costs less than an own node"],
+        Method::Extension => ["extension", "extension", "room that costs less than an own node"],
         Method::Karpenter => ["karpenterLike", "karpenter_like", "like Karpenter, only empty nodes removed"],
         Method::Consolidation => [
             "karpenterLikeConsolidation",
@@ -234,19 +234,24 @@ fn names_of(method: Method) -> [&'static str; 3] {
     }
 }
 
-fn baselines(report: &Report, out: &mut impl Write) -> io::Result<()> {
+/// Prints the figures of other methods. A `*` marks those that ignore something of this replay, which the lines below name.
+fn baselines(report: &Report, layout: TableLayout, out: &mut impl Write) -> io::Result<()> {
     if report.baselines.is_empty() {
         return Ok(());
     }
     writeln!(
         out,
-        "\n{:<41}  {:>9}  {:>6}  {:>8}  {:>7}",
-        "OTHER METHODS", "COST $", "STARTS", "P95 WAIT", "EVICTED"
+        "\n{:<41}  {:>10}  {:>6}  {:>8}  {:>7}",
+        "OTHER METHODS", "COST", "STARTS", "P95 WAIT", "EVICTED"
     )?;
+    let mark = if report.baselines_ignore.is_empty() { "" } else { "*" };
     for one in &report.baselines {
-        let (cost, p95) = (one.cost.to_string(), span(one.pending.p95));
-        let name = names_of(one.method)[2];
-        writeln!(out, "{name:<41}  {cost:>9}  {:>6}  {p95:>8}  {:>7}", one.node_starts, one.evicted)?;
+        let (cost, p95) = (format!("{:#}", one.cost), span(one.pending.p95));
+        let name = format!("{}{mark}", names_of(one.method)[2]);
+        writeln!(out, "{name:<41}  {cost:>10}  {:>6}  {p95:>8}  {:>7}", one.node_starts, one.evicted)?;
+    }
+    for ignored in &report.baselines_ignore {
+        writeln!(out, "{}", layout.fit(&format!("* without {ignored}"), 2))?;
     }
     Ok(())
 }
@@ -334,6 +339,7 @@ fn document(report: &Report) -> Value {
             "regretUsd": usd(report.idle.regret().0)},
         "series": points,
         "baselines": report.baselines.iter().map(baseline).collect::<Vec<_>>(),
+        "baselinesIgnore": report.baselines_ignore,
         "notes": report.notes,
     })
 }

@@ -215,21 +215,18 @@ fn other_methods_pay_for_as_many_nodes_of_static_pools_as_the_controller_buys() 
 }
 
 #[test]
-fn a_note_names_what_other_methods_ignore_of_pools_that_grow_with_their_pods() {
-    let note = |prepared: &Prepared| -> String {
-        let notes = prepared.notes.iter().filter(|note| note.contains("the baselines ignore"));
-        notes.cloned().collect::<Vec<_>>().join("; ")
-    };
+fn what_other_methods_ignore_of_pools_that_grow_with_their_pods_is_named() {
+    let told = |prepared: &Prepared| prepared.ignored.join("; ");
     let standing = format!("{ROOT}/fixtures/manifests/standing.yaml");
     let kinds = "node.kubernetes.io/instance-type=3";
     let flags = ["--pools", &standing, "--on-demand-floor", "1", "--min-values", kinds];
     assert_eq!(
-        note(&prepared(&flags)),
-        "the baselines ignore limits, rules on spot nodes, minValues, room kept free of the pools"
+        told(&prepared(&flags)),
+        "limits, rules on spot nodes, minValues, room kept free of the pools"
     );
-    assert_eq!(note(&with_static_pool("note", &[])), "the baselines ignore limits of the pools");
+    assert_eq!(told(&with_static_pool("note", &[])), "limits of the pools");
     let limited = ["--policy", "limits=null"];
-    assert_eq!(note(&with_static_pool("none", &limited)), "", "the nodes of static pools are the same");
+    assert_eq!(told(&with_static_pool("none", &limited)), "", "the nodes of static pools are the same");
 }
 
 const CILIUM: &str = "[{key: node.cilium.io/agent-not-ready, value: 'true', effect: NoExecute}]";
@@ -242,6 +239,7 @@ fn nodes_with_startup_taints_and_readiness_gates_open_as_if_their_agents_ran_and
     let note = prepared.notes.iter().find(|note| note.contains("startup taints")).expect("a note");
     assert!(note.contains("`node.cilium.io/agent-not-ready=true:NoExecute`"), "{note}");
     assert!(note.contains("example.com/NetworkReady"), "{note}");
+    assert!(note.ends_with("; nodes of other methods wait as long") && prepared.delays().agents, "{note}");
     let (history, report) = played(&prepared);
     assert_eq!((report.pods.finished, report.node_starts()), (8, 8), "{:?}", report.pods);
     assert_eq!((history.in_vain, history.waiting), (vec![], vec![]));

@@ -6,9 +6,6 @@ use poolwright_catalog::UsdPerHour;
 use super::view::{Cost, Gpus, Leader, NodeCounts, ObjectKind, View};
 use crate::print::money;
 
-/// The number of decimals of prices.
-const DECIMALS: usize = 4;
-
 /// Formats an age in at most two units: `45s`, `3m20s`, `2h05m`, `4d`.
 pub fn age(since: Timestamp, now: Timestamp) -> String {
     let seconds = now.duration_since(since).max(SignedDuration::ZERO).as_secs();
@@ -28,17 +25,17 @@ pub fn age(since: Timestamp, now: Timestamp) -> String {
 
 /// Formats a price, or `?` for an unknown one.
 pub fn price(price: Option<UsdPerHour>) -> String {
-    price.map_or_else(|| "?".to_owned(), |price| money(price, DECIMALS))
+    price.map_or_else(|| "?".to_owned(), money)
 }
 
 /// Formats a sum for a table of dollars per hour, and the number of prices that are missing in it.
 pub fn cost(cost: Cost) -> String {
-    with_unknown(money(cost.usd_per_hour, DECIMALS), cost)
+    with_unknown(money(cost.usd_per_hour), cost)
 }
 
 /// Formats a sum with the cost of a month, and the number of prices that are missing in it.
 fn total(cost: Cost) -> String {
-    with_unknown(format!("{:#} ({:#}/month)", cost.usd_per_hour, cost.usd_per_hour.per_month()), cost)
+    with_unknown(cost.usd_per_hour.with_month(), cost)
 }
 
 fn with_unknown(known: String, cost: Cost) -> String {
@@ -135,7 +132,7 @@ mod tests {
     fn an_unknown_price_is_counted_and_never_guessed() {
         let known = "3.018".parse().unwrap();
         assert_eq!(total(Cost { usd_per_hour: known, unknown_prices: 0 }), "$3.02/h ($2,203.14/month)");
-        assert_eq!(cost(Cost { usd_per_hour: known, unknown_prices: 2 }), "3.0180 (+ 2 unknown)");
+        assert_eq!(cost(Cost { usd_per_hour: known, unknown_prices: 2 }), "$3.02 (+ 2 unknown)");
         assert_eq!(price(None), "?");
     }
 

@@ -100,6 +100,24 @@ fn a_lease_that_nobody_renews_is_wrong_and_names_its_last_holder() {
 }
 
 #[test]
+fn with_a_namespace_only_the_lease_there_counts() {
+    let answers = |request: &Request| {
+        let is_there = request.path.contains("/namespaces/gpus/leases/poolwright-controller");
+        answered(request, if is_there { (200, lease(2)) } else { status(404, "not found") })
+    };
+    let kubeconfig = kubeconfig("check-namespace", serve(answers));
+    let said = |namespace: &str| {
+        let flags = ["check", "-n", namespace, "--kubeconfig", kubeconfig.to_str().expect("UTF-8")];
+        String::from_utf8_lossy(&poolwright(&flags, "").stdout).into_owned()
+    };
+    let there = said("gpus");
+    assert!(there.contains("it renewed the Lease gpus/poolwright-controller"), "{there}");
+    let elsewhere = said("ml");
+    let none = "no controller leads in the namespace ml: it has no Lease poolwright-controller";
+    assert!(elsewhere.contains(none), "{elsewhere}");
+}
+
+#[test]
 fn who_may_not_list_leases_is_told_what_could_not_be_read() {
     let (_, all) = checked("blind", || status(403, "no leases for you"));
     assert_eq!(all[0][1], "undetermined", "{all:?}");

@@ -71,6 +71,23 @@ fn what_cannot_be_read_about_durations_is_said_and_nothing_fails() {
 }
 
 #[test]
+fn as_json_an_explanation_names_its_object_and_lists_the_lines_of_the_text() {
+    let forbidden = |request: &Request| {
+        if request.path.contains("/configmaps") { status(403, "not for you") } else { cluster(request) }
+    };
+    let said = explain("json", forbidden, &["node", "gpu-a", "-o", "json"]);
+    let document: Value = serde_json::from_str(&said).expect("one document");
+    assert_eq!(document["kind"], "Explanation");
+    assert_eq!(document["object"], json!({"kind": "Node", "name": "gpu-a"}));
+    let lines = document["lines"].as_array().expect("lines");
+    let is_text = |line: &Value| line.as_str().is_some_and(|line| !line.is_empty());
+    assert!(lines.len() > 2 && lines.iter().all(is_text), "{said}");
+    let text = ["pod/train-7", "-n", "ml", "--output", "json"];
+    let document: Value = serde_json::from_str(&explain("json-pod", forbidden, &text)).expect("one document");
+    assert_eq!(document["object"], json!({"kind": "Pod", "name": "ml/train-7"}));
+}
+
+#[test]
 fn a_pod_is_explained_by_what_the_controller_has_learned() {
     let learned = |request: &Request| {
         let path = request.path.as_str();

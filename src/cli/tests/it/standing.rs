@@ -49,7 +49,7 @@ fn table(input: &str) -> String {
 fn the_headline_and_the_table_name_the_units_that_nodes_are_bought_for() {
     let said = table(&format!("{CLASS}{}{POD}", pool("warm", THREE_UNITS)));
     assert!(said.starts_with("1 pod waiting and 3 units of room to keep free: buy 1 node for"), "{said}");
-    assert!(said.contains("PODS UNITS 1 g4dn.12xlarge us-east-1a on-demand 3.912 3.912 1 3 "), "{said}");
+    assert!(said.contains("PODS UNITS 1 g4dn.12xlarge us-east-1a on-demand $3.91 $3.91 1 3 "), "{said}");
     let none = table(&format!("{CLASS}{}", pool("warm", THREE_UNITS)));
     assert!(
         none.starts_with("No pod waits for a node; 3 units of room to keep free: buy 1 node for"),

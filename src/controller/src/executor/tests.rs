@@ -239,7 +239,8 @@ async fn an_action_that_panics_frees_its_lane_and_is_retried_with_back_off() {
         scene.cloud.inject_failure(InjectedFailure::Panics);
         submit().await;
         assert_eq!((failures(), scene.cloud.ever_made()), (panics, 0));
-        let wait = scene.executor.next_retry().unwrap() - scene.executor.context.clock.monotonic();
+        let wait =
+            scene.executor.next_retry().unwrap().saturating_sub(scene.executor.context.clock.monotonic());
         assert_eq!(wait, Duration::from_millis(500) * u32::try_from(panics).unwrap(), "it doubles");
         submit().await;
         assert_eq!(scene.cloud.ever_made(), 0, "it waits");

@@ -31,7 +31,7 @@ const SHOWN: usize = 4;
 pub fn claim(snapshot: &Snapshot, now: Timestamp, plan: &Plan, name: &ClaimName) -> Option<Vec<String>> {
     let claim = snapshot.claims.get(name)?;
     let offering = claim.current_offering();
-    let price = offering.price.map_or("an unknown price".to_owned(), |price| format!("{price:#}"));
+    let price = offering.price.map_or("an unknown price".to_owned(), UsdPerHour::with_month);
     let mut lines = vec![format!(
         "Claim {name} of pool {}: {} at {price}, created {} ago.",
         claim.pool,

@@ -34,8 +34,8 @@ pub fn consolidation(outlook: &Outlook) -> Vec<String> {
             lines.extend(elsewhere.as_ref().map(|elsewhere| {
                 let (before, after, places) = (elsewhere.before, elsewhere.after, &elsewhere.places);
                 if after < before {
-                    let saving = before.saturating_sub(after);
-                    format!("Without that, emptying it might save up to {saving:#}: its pods would go to {places}.")
+                    let saving = before.saturating_sub(after).with_month();
+                    format!("Without that, emptying it might save up to {saving}: its pods would go to {places}.")
                 } else {
                     format!(
                         "Emptying it would save nothing: its pods would cost {after:#} elsewhere ({places}), and it costs {before:#}."

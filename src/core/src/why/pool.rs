@@ -63,10 +63,11 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
     }
     let claims: Vec<_> = snapshot.claims.values().filter(|claim| claim.pool == *name).collect();
     let cost: UsdPerHour = claims.iter().map(|claim| price(claim)).sum();
-    lines.push(format!(
-        "It has {} for {cost:#}.",
-        if claims.len() == 1 { "1 node".to_owned() } else { format!("{} nodes", claims.len()) }
-    ));
+    lines.push(if claims.is_empty() {
+        "It has no nodes.".to_owned()
+    } else {
+        format!("It has {} for {}.", format::count(claims.len(), "node"), cost.with_month())
+    });
     let unclaimed = unclaimed::nodes(snapshot).into_iter().filter(|node| node.pool == *name).count();
     if unclaimed > 0 {
         let (nodes, count) =
@@ -91,7 +92,7 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
             ),
             None => format!("for {}", format::count(pods, "waiting pod")),
         };
-        lines.push(format!("The plan buys {} more for {cost:#}, {whom}.", planned.len()));
+        lines.push(format!("The plan buys {} more for {}, {whom}.", planned.len(), cost.with_month()));
     }
     if let Some(limit) = findings.and_then(|found| found.limit_reached.as_ref()) {
         lines.push(format!("A limit holds it back: {}.", limit.trim_end_matches('.')));

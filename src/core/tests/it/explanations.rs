@@ -246,7 +246,9 @@ fn the_story_of_a_claim_says_why_it_was_bought_and_what_keeps_it() {
     let lines = why::claim(&carried, at(75), &plan, name).expect("the claim exists");
     assert_eq!(
         lines[0],
-        format!("Claim {name} of pool gpu: g5.xlarge/a/on-demand at $1.01/h, created 1m 5s ago.")
+        format!(
+            "Claim {name} of pool gpu: g5.xlarge/a/on-demand at $1.01/h ($734.38/month), created 1m 5s ago."
+        )
     );
     assert!(
         lines[1].starts_with("Bought because g5.xlarge on-demand in a at $1.01/h holds 1 pod"),
@@ -269,7 +271,10 @@ fn the_explanation_of_a_node_names_its_claim_and_its_pods() {
         with(with(with(cluster(aws(), [pool("gpu")]), [initialized()]), [claimed_node()]), [runs.clone()]);
     let lines = why::node(&ours, at(100), &Plan::default(), "n").expect("the node exists");
     assert_eq!(lines[0], "Node n has 1 x nvidia.com/gpu; ready.");
-    assert_eq!(lines[1], "Claim c of pool gpu: g5.xlarge/a/on-demand at $1.01/h, created 1m 40s ago.");
+    assert_eq!(
+        lines[1],
+        "Claim c of pool gpu: g5.xlarge/a/on-demand at $1.01/h ($734.38/month), created 1m 40s ago."
+    );
     assert_eq!(lines.last().map(String::as_str), Some("Kept because it runs 1 pod: default/p."));
 
     let foreign = with(with(cluster(aws(), [pool("gpu")]), [node("n", capacity(4, 16, 0))]), [runs]);
@@ -397,7 +402,7 @@ fn the_story_of_a_pool_says_what_it_has_and_what_holds_it_back() {
     let plan = planned(&snapshot);
     let lines = why::pool(&snapshot, &plan, &PoolName("gpu".into())).expect("the pool exists");
     assert_eq!(lines[1], "It may buy 5 offerings now.");
-    assert_eq!(lines[2], "It has 0 nodes for $0.00/h.");
+    assert_eq!(lines[2], "It has no nodes.");
     assert!(lines[3].starts_with("The plan buys 1 more for"), "{}", lines[3]);
 
     let mut wrong = pool("gpu");

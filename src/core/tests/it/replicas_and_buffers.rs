@@ -235,8 +235,7 @@ fn the_explanation_of_a_pool_tells_nodes_for_pods_from_nodes_for_its_buffer_and_
     let options = PlanOptions { include_waiting: true, ..PlanOptions::default() };
     let plan = plan(&snapshot, at(10), &options, &mut NeverStop);
     let said = why::pool(&snapshot, &plan, &name).expect("the pool exists").join("\n");
-    let bought =
-        "The plan buys 3 more for $3.02/h, 2 for 2 waiting pods and 1 to keep the room of its buffer free.";
+    let bought = "The plan buys 3 more for $3.02/h ($2,203.14/month), 2 for 2 waiting pods and 1 to keep the room of its buffer free.";
     assert!(said.contains(bought), "{said}");
     let left = "\nIt cannot keep all of this room: spec.buffer[0]: no room is kept for 1 unit: limit nodes = 3 of pool `gpu` is reached (in use \
                 or on order: 3); raise spec.limits.";

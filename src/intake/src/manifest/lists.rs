@@ -173,7 +173,9 @@ pub fn in_namespace(
     has_namespace: impl Fn(&str, &str) -> bool,
 ) -> Option<String> {
     let mut documents = texts::documents(text).ok()?;
-    documents.iter_mut().for_each(|document| put(document, ("", ""), namespace, &has_namespace));
+    for document in &mut documents {
+        put(document, ("", ""), namespace, &has_namespace);
+    }
     // Such a text is read as JSON, which is fast.
     let between = if documents.iter().all(Value::is_object) { "\n" } else { "\n---\n" };
     Some(documents.iter().map(Value::to_string).collect::<Vec<_>>().join(between))
@@ -188,7 +190,9 @@ fn put(value: &mut Value, of: (&str, &str), namespace: &str, has_namespace: &dyn
         && let Some(items) = value.get_mut("items").and_then(Value::as_array_mut)
     {
         let of = if item.is_empty() { ("", "") } else { (api_version.as_str(), item) };
-        items.iter_mut().for_each(|item| put(item, of, namespace, has_namespace));
+        for item in items {
+            put(item, of, namespace, has_namespace);
+        }
     } else if names_none
         && has_namespace(&api_version, &kind)
         && let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut)

@@ -92,8 +92,8 @@ impl<'de> Deserialize<'de> for Document {
 
 struct DocumentVisitor;
 
-fn simple<E>(value: impl Into<Value>) -> Result<Document, E> {
-    Ok(Document { value: value.into(), twice: Vec::new() })
+fn simple(value: impl Into<Value>) -> Document {
+    Document { value: value.into(), twice: Vec::new() }
 }
 
 impl<'de> Visitor<'de> for DocumentVisitor {
@@ -104,11 +104,11 @@ impl<'de> Visitor<'de> for DocumentVisitor {
     }
 
     fn visit_unit<E>(self) -> Result<Document, E> {
-        simple(Value::Null)
+        Ok(simple(Value::Null))
     }
 
     fn visit_none<E>(self) -> Result<Document, E> {
-        simple(Value::Null)
+        Ok(simple(Value::Null))
     }
 
     fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Document, D::Error> {
@@ -116,23 +116,23 @@ impl<'de> Visitor<'de> for DocumentVisitor {
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Document, E> {
-        simple(value)
+        Ok(simple(value))
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Document, E> {
-        simple(value)
+        Ok(simple(value))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Document, E> {
-        simple(value)
+        Ok(simple(value))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Document, E> {
-        simple(value)
+        Ok(simple(value))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Document, E> {
-        simple(value)
+        Ok(simple(value))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Document, A::Error> {

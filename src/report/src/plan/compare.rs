@@ -73,9 +73,9 @@ pub enum WhyCheaper {
     Interruptions(UsdPerHour),
     /// It breaks these rules, which the plan keeps: those that cost something, the dearest first.
     Breaks(Vec<CostRule>),
-    /// A limit made the plan choose in steps, in an order that some rules set.
-    Steps {
-        /// Whom the plan serves in the first steps, and the other way does not.
+    /// The plan serves pods in an order that some rules set, in steps if a limit split it.
+    Order {
+        /// Whom the plan serves first, and the other way does not.
         serves: Serves,
         /// These rules with their prices, unless they cost nothing; the dearest first.
         by: Vec<(CostRule, Option<UsdPerHour>)>,
@@ -90,7 +90,7 @@ pub enum WhyCheaper {
     Unknown,
 }
 
-/// The pods that the first steps of a plan serve, compared with another way to buy.
+/// The pods that a plan serves first, compared with another way to buy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Serves {
     /// As many pods.
@@ -181,15 +181,16 @@ impl Document {
         let costs = |(_, price): &&(CostRule, Option<UsdPerHour>)| *price != Some(UsdPerHour::ZERO);
         let that_cost: Vec<CostRule> = broken.iter().filter(costs).map(|(rule, _)| *rule).collect();
         let others = || self.rules.iter().filter(|of| of.rule != CostRule::Interruptions);
+        let serves = match (other.serves_later, other.defers_priorities) {
+            (false, _) => Serves::AsMany,
+            (true, false) => Serves::More,
+            (true, true) => Serves::MoreImportant,
+        };
+        let by = self.orders(serves);
         if !that_cost.is_empty() {
             WhyCheaper::Breaks(that_cost)
-        } else if self.in_steps {
-            let serves = match (other.serves_later, other.defers_priorities) {
-                (false, _) => Serves::AsMany,
-                (true, false) => Serves::More,
-                (true, true) => Serves::MoreImportant,
-            };
-            WhyCheaper::Steps { serves, by: self.orders(serves) }
+        } else if self.in_steps || (other.serves_later && !by.is_empty()) {
+            WhyCheaper::Order { serves, by }
         } else if matches!(self.verdict(), Verdict::Within(_)) {
             WhyCheaper::Search
         } else if !broken.is_empty() {
@@ -204,7 +205,7 @@ impl Document {
         }
     }
 
-    /// Returns the rules that set the order of the plan's steps, with their prices, unless they cost nothing; the dearest first.
+    /// Returns the rules that set the order in which the plan serves pods, with their prices, unless they cost nothing; the dearest first.
     /// Priorities are among them only if the plan serves pods of a higher priority for their sake.
     fn orders(&self, serves: Serves) -> Vec<(CostRule, Option<UsdPerHour>)> {
         let orders = |of: &&RuleCost| {

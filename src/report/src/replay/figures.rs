@@ -113,6 +113,8 @@ pub struct Report {
     pub notes: Vec<String>,
     /// The figures of simpler methods for the same pods.
     pub baselines: Vec<Baseline>,
+    /// What the simpler methods ignore in this replay: `limits of the pools`.
+    pub baselines_ignore: Vec<String>,
 }
 
 impl Report {

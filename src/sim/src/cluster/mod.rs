@@ -37,7 +37,7 @@ use crate::scheduler;
 use crate::time::Time;
 
 pub use jobs::JobPlan;
-pub(crate) use nodes::ADVERTISES;
+pub(crate) use nodes::{ADVERTISES, AGENTS};
 pub(crate) use pods::STARTS;
 
 const PODS: &str = "/api/v1/pods";

@@ -14,7 +14,7 @@ use super::{Cluster, Due, condition, pod_path, read};
 /// Milliseconds from joining until the node advertises its GPUs.
 pub(crate) const ADVERTISES: (u64, u64) = (2_000, 40_000);
 /// Milliseconds from joining until the agents run that startup taints and readiness gates wait for.
-const AGENTS: (u64, u64) = (2_000, 20_000);
+pub(crate) const AGENTS: (u64, u64) = (2_000, 20_000);
 /// Milliseconds from ready until the not-ready taint is removed.
 const LIFTED: (u64, u64) = (50, 5_000);
 /// Milliseconds from the end of an instance to the deletion of its node.

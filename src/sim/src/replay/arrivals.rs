@@ -9,7 +9,7 @@ use serde_json::json;
 use super::Replay;
 use crate::accidents::span;
 use crate::cloud::{GOES, JOINS};
-use crate::cluster::{ADVERTISES, STARTS};
+use crate::cluster::{ADVERTISES, AGENTS, STARTS};
 use crate::dice::Dice;
 
 impl Replay {
@@ -40,6 +40,8 @@ impl Replay {
 pub struct SeededDelays {
     /// The seed.
     pub seed: u64,
+    /// Whether nodes wait for the agents that remove their startup taints and pass their readiness gates.
+    pub agents: bool,
 }
 
 impl SeededDelays {
@@ -50,7 +52,9 @@ impl SeededDelays {
 
 impl Delays for SeededDelays {
     fn node_start(&self, node: u64) -> Duration {
-        self.draw("joins", node, JOINS) + self.draw("advertises", node, ADVERTISES)
+        // The agents start beside the device plugin, once the node has joined.
+        let agents = if self.agents { self.draw("agents", node, AGENTS) } else { Duration::ZERO };
+        self.draw("joins", node, JOINS) + self.draw("advertises", node, ADVERTISES).max(agents)
     }
 
     fn node_end(&self, node: u64) -> Duration {
@@ -59,5 +63,17 @@ impl Delays for SeededDelays {
 
     fn pod_start(&self, pod: u64) -> Duration {
         self.draw("starts", pod, STARTS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_starts_later_if_its_agents_come_after_its_device_plugin_and_never_earlier() {
+        let start = |agents: bool, node: u64| SeededDelays { seed: 7, agents }.node_start(node);
+        assert!((0..200).all(|node| start(true, node) >= start(false, node)));
+        assert!((0..200).any(|node| start(true, node) > start(false, node)));
     }
 }

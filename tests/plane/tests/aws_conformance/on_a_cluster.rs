@@ -12,7 +12,7 @@ use poolwright_plane::trial::{Cluster, condition};
 use poolwright_plane::{CONTROLLER_BINDINGS, ControlPlane, Options, apply, install_crds, wait_for};
 use poolwright_provider_aws::KubeNodeClassObjects;
 use poolwright_provider_aws::node_class::{EC2NodeClass, Ec2NodeClassStatus};
-use poolwright_provider_contract::CloudProvider;
+use poolwright_provider_contract::Connected;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -58,7 +58,7 @@ impl Running {
         let limited = Client::try_from(config).unwrap();
         let provider =
             world.connect_for(Arc::new(KubeNodeClassObjects(limited.clone())), None).await.unwrap();
-        let providers: Vec<Arc<dyn CloudProvider>> = vec![Arc::new(provider)];
+        let providers = vec![Connected { provider: Arc::new(provider), background: None }];
         let config = Config { http: None, ..Config::new("classes", "poolwright") };
         let (stop, stopped) = oneshot::channel::<()>();
         let controller = tokio::spawn(async move {

@@ -2,6 +2,7 @@
 
 mod class;
 mod disks;
+mod kept;
 mod labels;
 
 use poolwright_provider_contract::karpenter::{FromKarpenter, Note, Outcome, Report};

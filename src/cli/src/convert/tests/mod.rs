@@ -1,5 +1,6 @@
 //! Tests of `convert`: what objects become, and what the report says of it.
 
+mod kept;
 mod kept_off;
 mod labels;
 mod node_classes;

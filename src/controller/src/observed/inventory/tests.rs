@@ -125,12 +125,16 @@ async fn an_instance_that_the_listing_lacks_and_the_cloud_finds_by_its_id_is_lis
 async fn a_cloud_that_finds_nothing_is_doubted_while_the_nodes_are_ready_and_sells_nothing() {
     let scene = Scene::with(&THREE).await;
     assert_eq!(scene.list().await.expect("a listing").len(), 3);
-    THREE.iter().for_each(|name| scene.cloud.lose(name));
+    for name in THREE {
+        scene.cloud.lose(name);
+    }
     let Err(ProviderError::Invalid(why)) = scene.list().await else { panic!("the listing is believed") };
     assert!(why.contains("3 of 3 instances"), "{why}");
     assert_eq!(scene.doubt(), Some(why.clone()));
     assert!(matches!(scene.inventory.catalogue(&class()).await, Ok(Err(told)) if told == why));
-    THREE.iter().for_each(|name| scene.node(name, false));
+    for name in THREE {
+        scene.node(name, false);
+    }
     assert_eq!(scene.list().await, Ok(Vec::new()));
     assert_eq!(scene.doubt(), None, "the cluster confirms it");
     assert!(matches!(scene.inventory.catalogue(&class()).await, Ok(Ok(_))));
@@ -139,8 +143,12 @@ async fn a_cloud_that_finds_nothing_is_doubted_while_the_nodes_are_ready_and_sel
 #[tokio::test]
 async fn a_cloud_that_finds_nothing_is_believed_when_no_node_is_ready() {
     let scene = Scene::with(&THREE).await;
-    THREE.iter().for_each(|name| scene.cloud.lose(name));
-    THREE.iter().for_each(|name| scene.node(name, false));
+    for name in THREE {
+        scene.cloud.lose(name);
+    }
+    for name in THREE {
+        scene.node(name, false);
+    }
     assert_eq!(scene.list().await, Ok(Vec::new()));
     assert_eq!(scene.doubt(), None);
 }
@@ -164,7 +172,9 @@ async fn a_cloud_that_announced_the_end_of_its_instances_is_believed_at_once() {
 async fn a_small_cluster_that_loses_all_instances_is_doubted_and_one_that_loses_its_only_one_is_not() {
     for (claims, is_doubted) in [(&["a", "b"][..], true), (&["a"][..], false)] {
         let scene = Scene::with(claims).await;
-        claims.iter().for_each(|name| scene.cloud.lose(name));
+        for name in claims {
+            scene.cloud.lose(name);
+        }
         assert_eq!(scene.list().await.is_err(), is_doubted, "{claims:?}");
         assert_eq!(scene.doubt().is_some(), is_doubted, "{claims:?}");
     }

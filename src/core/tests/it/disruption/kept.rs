@@ -56,7 +56,8 @@ fn with_claim(change: impl FnOnce(&mut Claim, &mut Node)) -> Snapshot {
     with(with(base(), [claim]), [node])
 }
 
-const SAVING: &str = "Without that, emptying it might save up to $4.67/h: its pods would go to new gpu-";
+const SAVING: &str =
+    "Without that, emptying it might save up to $4.67/h ($3,406.18/month): its pods would go to new gpu-";
 
 #[test]
 fn a_node_without_a_reason_to_stay_is_said_to_leave_and_what_that_saves() {

@@ -129,8 +129,15 @@ pub fn play(setting: &Setting<'_>) -> Vec<Baseline> {
     Method::ALL.map(|method| World::new(method, &market, &question.classes, setting).play()).into()
 }
 
-/// Returns notes that name what no baseline respects: rules of pools and requirements of pods.
+/// Returns whether the nodes of a pool wait for agents, which remove their startup taints or pass their readiness gates.
+pub fn waits_for_agents(pool: &Pool) -> bool {
+    !pool.startup_taints.is_empty() || pool.readiness_gates.iter().any(|gate| gate != "Ready")
+}
+
+/// Names what no baseline respects, of pools and of pods: `limits of the pools`.
 pub fn ignored(arrivals: &[Arrival], pools: &[Pool]) -> Vec<String> {
+    // The methods know no pool of a node, so they wait for the agents of all nodes or of none.
+    let some_wait = pools.iter().any(waits_for_agents) && !pools.iter().all(waits_for_agents);
     // Of a static pool, the baselines have the same nodes as Poolwright.
     let pools: Vec<&Pool> = pools.iter().filter(|pool| pool.replicas.is_none()).collect();
     let any = |has: &dyn Fn(&Pool) -> bool| pools.iter().any(|pool| has(pool));
@@ -140,12 +147,12 @@ pub fn ignored(arrivals: &[Arrival], pools: &[Pool]) -> Vec<String> {
         ("rules on spot nodes", any(&|pool| !pool.spot.is_empty())),
         ("minValues", any(&|pool| !pool.min_values.is_empty())),
         ("room kept free", any(&|pool| !pool.buffer.is_empty())),
+        ("startup taints and readiness gates", some_wait),
     ];
     let of_pools: Vec<&str> =
         of_pools.into_iter().filter(|(_, is_used)| *is_used).map(|(name, _)| name).collect();
-    let note = |names: Vec<&str>, of: &str| {
-        (!names.is_empty()).then(|| format!("the baselines ignore {} of the {of}", names.join(", ")))
-    };
+    let told =
+        |names: Vec<&str>, of: &str| (!names.is_empty()).then(|| format!("{} of the {of}", names.join(", ")));
     let mut names: Vec<&str> = Vec::new();
     let mut name = |is_used: bool, name: &'static str| {
         if is_used && !names.contains(&name) {
@@ -165,5 +172,5 @@ pub fn ignored(arrivals: &[Arrival], pools: &[Pool]) -> Vec<String> {
         name(pod.priority != 0, "priorities");
         name(pod.group.is_some(), "pod groups");
     }
-    [note(of_pools, "pools"), note(names, "pods")].into_iter().flatten().collect()
+    [told(of_pools, "pools"), told(names, "pods")].into_iter().flatten().collect()
 }
