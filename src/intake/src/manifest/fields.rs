@@ -86,7 +86,8 @@ impl Object {
     }
 
     /// Returns the unlisted fields of the object itself and of its metadata. A kind that is not known may have others, such as the
-    /// metadata of a file of `eksctl`. Of it, only those count that are misspelt, and parts only if the right one is missing.
+    /// metadata of a file of `eksctl`. Of one that makes pods, only those count that are misspelt, and parts only if the right one is
+    /// missing. Nothing is planned from the others.
     fn unlisted_parts(&self, has_usual_parts: bool) -> Vec<Unlisted> {
         let written = |value: &Value| {
             let fields = value.as_object().into_iter().flatten();
@@ -94,12 +95,13 @@ impl Object {
             fields.filter(|(_, inner)| !inner.is_null()).map(|(field, _)| field.clone()).collect::<Vec<_>>()
         };
         let mut found = Vec::new();
+        let counts = self.makes_pods() || self.value["metadata"].is_null();
         for field in written(&self.value).iter().filter(|field| !PARTS.contains(&field.as_str())) {
             let lacks = |part: &str| has_usual_parts || self.value[part].is_null();
             let parts: Vec<&'static str> = PARTS.into_iter().filter(|part| lacks(part)).collect();
             let unlisted =
                 Unlisted::new(key_segment(field).trim_start_matches('.').to_owned(), field, &parts);
-            if has_usual_parts || unlisted.mistake.is_some() {
+            if has_usual_parts || unlisted.mistake.is_some() && counts {
                 found.push(unlisted);
             }
         }
@@ -107,7 +109,7 @@ impl Object {
             if !METADATA.contains(&field.as_str()) {
                 let path = format!("metadata{}", key_segment(&field));
                 let Unlisted { path, mistake } = Unlisted::new(path, &field, &METADATA);
-                if has_usual_parts || mistake.is_some() {
+                if has_usual_parts || mistake.is_some() && self.makes_pods() {
                     // All versions have the same metadata.
                     let remedy = || "remove it, or check its spelling and place".to_owned();
                     found.push(Unlisted { path, mistake: Some(mistake.unwrap_or_else(remedy)) });

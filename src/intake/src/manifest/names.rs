@@ -98,11 +98,11 @@ impl Object {
     /// Returns what an API server refuses of the name and the namespace.
     pub(super) fn misnamed(&self) -> Problems {
         let rule = match (group(&self.api_version), self.kind.as_str()) {
-            // These names are only parts of a path.
-            ("rbac.authorization.k8s.io", _) | ("networking.k8s.io", "IPAddress") => return Vec::new(),
             ("", "Namespace" | "Service") => NameRule::Label,
             ("kubeflow.org", "MPIJob") if self.api_version.ends_with("/v2beta1") => NameRule::OfService,
             (group, kind) if OF_SERVICES.contains(&(group, kind)) => NameRule::OfService,
+            // Other kinds have rules of their own, such as `system:node` for a ClusterRole, and do not change a plan.
+            _ if !self.is_read() && !self.makes_pods() => return Vec::new(),
             _ => NameRule::Subdomain,
         };
         let own = match meta(&self.value, "name") {

@@ -76,8 +76,12 @@ fn yaml<'de, T: Deserialize<'de>>(
             max_nodes: usize::MAX,
             max_documents: usize::MAX,
             max_total_scalar_bytes: usize::MAX,
+            // The limit on replayed events already bounds aliases, and a long file may use one anchor for each of its objects.
+            enforce_alias_anchor_ratio: false,
         },
         duplicate_keys: duplicate_keys,
+        // kubectl reads `0400` as the mode that it means.
+        legacy_octal_numbers: true,
         with_snippet: false,
     };
     serde_saphyr::from_multiple_with_options(text, options)

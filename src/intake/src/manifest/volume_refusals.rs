@@ -140,7 +140,7 @@ pub(super) fn storage_class(class: &Value) -> Problems {
     let mut problems = Vec::new();
     let into = &mut problems;
     let provisioner = &class["provisioner"];
-    required("provisioner", provisioner, "add the name of a driver, such as ebs.csi.aws.com", into);
+    required("provisioner", provisioner, "add the name of a driver, such as disk.csi.example.com", into);
     // Its case does not count.
     let broken = |name: &&str| !name.is_empty() && !labels::is_key(&name.to_lowercase());
     if let Some(name) = provisioner.as_str().filter(broken) {
@@ -148,7 +148,7 @@ pub(super) fn storage_class(class: &Value) -> Problems {
         into.push(FieldProblem::new(
             "provisioner",
             cause,
-            "write the name of a driver, such as ebs.csi.aws.com",
+            "write the name of a driver, such as disk.csi.example.com",
         ));
     }
     for (at, term) in items(&class["allowedTopologies"]).iter().enumerate() {

@@ -132,7 +132,7 @@ fn storage_classes_that_an_api_server_refuses() {
             (
                 "provisioner",
                 json!(""),
-                "provisioner: missing; add the name of a driver, such as ebs.csi.aws.com",
+                "provisioner: missing; add the name of a driver, such as disk.csi.example.com",
             ),
             ("provisioner", json!("a b"), "provisioner: an API server refuses the name `a b`"),
             ("provisioner", json!("Example.com/Disk"), ""),

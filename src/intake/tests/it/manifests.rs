@@ -296,3 +296,39 @@ fn a_manifest_of_ten_thousand_documents_is_read() {
         .collect();
     assert_eq!(read(&pods.join("---\n")).pods.len(), 10_000);
 }
+
+#[test]
+fn a_number_with_a_leading_zero_is_octal_as_kubectl_reads_it() {
+    let manifest = read(
+        "apiVersion: v1
+kind: Pod
+metadata: {name: a}
+spec:
+  terminationGracePeriodSeconds: 010
+  containers: [{name: a, image: x, resources: {requests: {cpu: 010m}}}]
+  volumes: [{name: s, secret: {secretName: s, defaultMode: 0400}}, {name: t, secret: {secretName: t, defaultMode: 0o644}}]
+",
+    );
+    assert_eq!(manifest.pods.len(), 1, "{:?}", manifest.notes);
+    assert_eq!(manifest.pods[0].ending.grace.as_secs(), 8);
+}
+
+#[test]
+fn an_object_that_changes_no_plan_is_not_refused_for_its_name_or_its_fields() {
+    let manifest = read(
+        "apiVersion: certificates.k8s.io/v1
+kind: CertificateSigningRequest
+metadata: {name: My_User}
+---
+apiVersion: image.openshift.io/v1
+kind: ImageStreamTag
+metadata: {name: 'app:latest'}
+---
+apiVersion: backstage.io/v1alpha1
+kind: Component
+metadata: {name: a, id: '3', label: b}
+state: {}
+",
+    );
+    assert_eq!(manifest.pods, []);
+}
