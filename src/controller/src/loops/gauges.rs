@@ -1,6 +1,7 @@
 //! The loop that updates gauges of the cluster's state. It runs on every replica, whether it leads or not.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -8,7 +9,7 @@ use jiff::tz::TimeZone;
 use poolwright_catalog::UsdPerHour;
 use poolwright_core::plan::PlanOptions;
 use poolwright_core::why::{Broken, broken};
-use poolwright_core::{Claim, Snapshot, Stage};
+use poolwright_core::{Claim, Claims, PersistentMap, Pool, PoolName, Snapshot, Stage};
 use poolwright_report::{PoolSums, WaitingPods};
 
 use super::leader_loop::LeaderLoop;
@@ -28,6 +29,25 @@ pub struct Gauges {
     options: PlanOptions,
     /// When invariants are checked next, on the monotonic clock.
     next_check: Duration,
+    shown: Shown,
+}
+
+/// The claims and pools that the gauges show now. While they stay, their gauges do.
+#[derive(Default)]
+struct Shown {
+    claims: Claims,
+    pools: PersistentMap<PoolName, Arc<Pool>>,
+}
+
+impl Shown {
+    /// Notes the claims and pools of a snapshot. Returns whether they are others than before.
+    fn changes(&mut self, snapshot: &Snapshot) -> bool {
+        let is_same = self.claims.is_same(&snapshot.claims) && self.pools.is_same(&snapshot.pools);
+        if !is_same {
+            *self = Self { claims: snapshot.claims.clone(), pools: snapshot.pools.clone() };
+        }
+        !is_same
+    }
 }
 
 impl Gauges {
@@ -39,7 +59,7 @@ impl Gauges {
             namespace_limits: config.namespace_limits.clone(),
             ..PlanOptions::default()
         };
-        Self { context, options, next_check: Duration::ZERO }
+        Self { context, options, next_check: Duration::ZERO, shown: Shown::default() }
     }
 }
 
@@ -54,7 +74,7 @@ impl LeaderLoop for Gauges {
     async fn look(&mut self) -> Option<Duration> {
         let Context { world, metrics, clock, providers, .. } = &self.context;
         let snapshot = world.snapshot();
-        measure(&snapshot, metrics);
+        measure(&mut self.shown, &snapshot, metrics);
         let now = clock.moment();
         if self.next_check <= now.monotonic {
             self.next_check = now.monotonic.saturating_add(CHECK);
@@ -97,7 +117,26 @@ fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn measure(snapshot: &Snapshot, metrics: &Metrics) {
+fn measure(shown: &mut Shown, snapshot: &Snapshot, metrics: &Metrics) {
+    if shown.changes(snapshot) {
+        measure_pools(snapshot, metrics);
+    }
+    metrics.life_kinds.set(count(snapshot.lives.tables().len()));
+    metrics.life_ended.set(snapshot.lives.ended().into());
+    metrics.offerings_held_back.set(count(snapshot.held_back.len()));
+    metrics.offerings_taken_back.set(count(snapshot.reclaims.len()));
+    let day = oldest_price(snapshot).and_then(|date| date.to_zoned(TimeZone::UTC).ok());
+    metrics.prices_as_of.set(day.map_or(f64::NAN, |day| day.timestamp().as_second() as f64));
+    let waiting = WaitingPods::of(snapshot);
+    for (phase, pods) in
+        [("unschedulable", waiting.unschedulable), ("waiting", waiting.waiting), ("gated", waiting.gated)]
+    {
+        metrics.pods_waiting.with_label_values(&[phase]).set(count(pods));
+    }
+}
+
+/// Updates the gauges that show nothing but claims and pools.
+fn measure_pools(snapshot: &Snapshot, metrics: &Metrics) {
     metrics.claims.reset();
     metrics.pool_cost.reset();
     metrics.pool_planned_cost.reset();
@@ -121,26 +160,12 @@ fn measure(snapshot: &Snapshot, metrics: &Metrics) {
         metrics.pool_retiring.with_label_values(&[pool.0.as_str()]).set(count(retiring.len()));
         metrics.pool_retiring_cost.with_label_values(&[pool.0.as_str()]).set(price.as_f64());
     }
-    metrics.life_kinds.set(count(snapshot.lives.tables().len()));
-    metrics.life_ended.set(snapshot.lives.ended().into());
-    metrics.offerings_held_back.set(count(snapshot.held_back.len()));
-    metrics.offerings_taken_back.set(count(snapshot.reclaims.len()));
-    let day = oldest_price(snapshot).and_then(|date| date.to_zoned(TimeZone::UTC).ok());
-    metrics.prices_as_of.set(day.map_or(f64::NAN, |day| day.timestamp().as_second() as f64));
-    let waiting = WaitingPods::of(snapshot);
-    for (phase, pods) in
-        [("unschedulable", waiting.unschedulable), ("waiting", waiting.waiting), ("gated", waiting.gated)]
-    {
-        metrics.pods_waiting.with_label_values(&[phase]).set(count(pods));
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use poolwright_catalog::{Catalogue, CatalogueOrigin};
-    use poolwright_core::{Lives, Pool, PoolName};
+    use poolwright_core::Lives;
     use poolwright_intake as intake;
     use poolwright_terms::NodeClassRef;
     use serde_json::{Value, json};
@@ -192,7 +217,7 @@ mod tests {
             ..Snapshot::default()
         };
         let metrics = Metrics::new().unwrap();
-        measure(&snapshot, &metrics);
+        measure(&mut Shown::default(), &snapshot, &metrics);
         let text = metrics.text().unwrap();
         for line in [
             "poolwright_nodepool_retiring_nodes{nodepool=\"a\"} 2",
@@ -204,6 +229,29 @@ mod tests {
         ] {
             assert!(text.lines().any(|one| one == line), "{line}: {text}");
         }
+    }
+
+    #[test]
+    fn gauges_follow_claims_and_pools_that_change() {
+        let one = claim("one", "a", &[]);
+        let mut snapshot = Snapshot {
+            claims: [(one.name.clone(), one)].into_iter().collect(),
+            pools: [pool("a")].into_iter().collect(),
+            ..Snapshot::default()
+        };
+        let (metrics, mut shown) = (Metrics::new().unwrap(), Shown::default());
+        let number = |stage: &str| metrics.claims.with_label_values(&["a", stage]).get();
+        measure(&mut shown, &snapshot, &metrics);
+        assert_eq!((number("pending"), number("initialized")), (1, 0));
+        let open = claim("one", "a", &["Launched", "Registered", "Initialized"]);
+        snapshot.claims.insert(open.name.clone(), open);
+        measure(&mut shown, &snapshot, &metrics);
+        assert_eq!((number("pending"), number("initialized")), (0, 1));
+        let (name, other) = pool("b");
+        snapshot.pools.insert(name, other);
+        measure(&mut shown, &snapshot, &metrics);
+        let text = metrics.text().unwrap();
+        assert!(text.contains("poolwright_nodepool_retiring_nodes{nodepool=\"b\"} 0"), "{text}");
     }
 
     #[test]
@@ -243,7 +291,7 @@ mod tests {
         snapshot.catalogues.insert(class("a"), catalogue(2));
         snapshot.catalogues.insert(class("b"), catalogue(1));
         let metrics = Metrics::new().unwrap();
-        measure(&snapshot, &metrics);
+        measure(&mut Shown::default(), &snapshot, &metrics);
         // 2026-03-01T00:00:00Z
         assert_eq!(metrics.prices_as_of.get() as i64, 1_772_323_200);
     }

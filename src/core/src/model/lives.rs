@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -107,7 +108,8 @@ struct Curve {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lives {
     tables: BTreeMap<String, LifeTable>,
-    curves: BTreeMap<String, Curve>,
+    /// The hazards of each kind. Copies of these lives, as in snapshots, share them until the next refresh.
+    curves: Arc<BTreeMap<String, Curve>>,
     /// The hazards of pods of no known kind; empty if nothing counts.
     prior: Vec<u64>,
 }
@@ -190,7 +192,7 @@ impl Lives {
             let ended = table.ended.iter().sum();
             curves.insert(kind.to_owned(), Curve { hazards, running, ended, median });
         }
-        self.curves = curves;
+        self.curves = Arc::new(curves);
     }
 
     /// Returns the hazards of pods of no known kind. Services do not end.

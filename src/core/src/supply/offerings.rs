@@ -462,9 +462,7 @@ impl Admissions {
                     row.push(None);
                     continue;
                 }
-                let own = keys[signature]
-                    .iter()
-                    .any(|key| *key == NODEPOOL_LABEL || offered.pool.labels.contains_key(*key));
+                let own = are_asked_of_pool(&keys[signature], offered.pool);
                 if !own && let Some(set) = shared.get(&(offered.table, signature)) {
                     row.push(Some(*set));
                     continue;
@@ -522,15 +520,21 @@ impl Admissions {
 }
 
 /// Returns whether the node selector excludes all nodes of the pool by template labels.
-fn selects_another(spec: &PodSpec, pool: &Pool) -> bool {
+pub(crate) fn selects_another(spec: &PodSpec, pool: &Pool) -> bool {
     spec.node_selector.iter().any(|(key, value)| match key.as_str() {
         NODEPOOL_LABEL => *value != pool.name.0,
         key => !DECIDED_BY_OFFERING.contains(&key) && pool.labels.get(key).is_some_and(|has| has != value),
     })
 }
 
+/// Returns whether the pool itself, or a label of its template, answers to one of these label keys. If none does, all pools of a node
+/// class give the same answer.
+pub(crate) fn are_asked_of_pool(keys: &BTreeSet<&str>, pool: &Pool) -> bool {
+    keys.iter().any(|key| *key == NODEPOOL_LABEL || pool.labels.contains_key(*key))
+}
+
 /// Returns the label keys that a spec and its pin refer to.
-fn keys<'s>(spec: &'s PodSpec, pin: &'s Pin) -> BTreeSet<&'s str> {
+pub(crate) fn keys<'s>(spec: &'s PodSpec, pin: &'s Pin) -> BTreeSet<&'s str> {
     let enforced = spec.enforced.iter().flat_map(|enforced| &enforced.terms);
     let terms = spec.node_affinity.iter().flatten().chain(enforced).chain(spec.volumes.iter().flatten());
     let required = terms.flat_map(|term| &term.requirements).map(|requirement| requirement.key.as_str());

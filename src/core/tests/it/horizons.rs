@@ -214,6 +214,28 @@ fn a_stock_out_opens_a_retiring_node_within_a_minute() {
 }
 
 #[test]
+fn a_pods_own_node_is_the_cheapest_that_can_be_bought_in_each_pool_that_admits_it() {
+    let mut of_team = Pod { uid: Uid("of-team".into()), key: key("of-team"), ..newcomer(100) };
+    of_team.spec.node_selector.insert("team".into(), "x".into());
+    let mut snapshot = with(retiring_scene(), [bound(of_team.clone(), "other")]);
+    let labels = [("team".to_owned(), "x".to_owned())].into();
+    snapshot.pools.insert(PoolName("x".into()), Arc::new(Pool { labels, ..pool("x") }));
+    let own = |snapshot: &Snapshot, of: &Pod| {
+        let prices = planned_at(snapshot, 60).retirements.prices.by_spec[&of.spec].clone();
+        prices.into_iter().map(|(pool, price)| format!("{pool} {price}")).collect::<Vec<_>>()
+    };
+    assert_eq!(own(&snapshot, &newcomer(100)), ["gpu 1.006", "x 1.006"]);
+    assert_eq!(own(&snapshot, &of_team), ["x 1.006"]);
+    for zone in ["a", "b"] {
+        snapshot.held_back.insert((node_class(), id("g5.xlarge", zone)), at(600));
+    }
+    assert_eq!(own(&snapshot, &of_team), ["x 1.10"]);
+    let limits = PoolLimits { usd_per_hour: Some(usd("5.7")), ..PoolLimits::default() };
+    let snapshot = with_limits(snapshot, limits);
+    assert_eq!(own(&snapshot, &newcomer(100)), ["x 1.10"], "a limit lets the other pool buy nothing");
+}
+
+#[test]
 fn a_node_is_open_while_a_pod_waits_that_only_the_scheduler_can_place() {
     let theirs = Pod { scheduler: "another".into(), ..newcomer(100) };
     let unlike = Pod { uid: Uid("unlike".into()), key: key("unlike"), ..theirs.clone() };

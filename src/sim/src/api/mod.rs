@@ -18,6 +18,7 @@ mod read;
 mod route;
 mod scale;
 mod select;
+mod sent;
 mod store;
 mod write;
 
@@ -41,6 +42,7 @@ use answer::{Answer, Refusal};
 use kinds::Kind;
 use read::{Behind, Pages, Watch};
 use route::{Query, route};
+use sent::Sent;
 use store::Store;
 use write::Writing;
 
@@ -87,8 +89,8 @@ impl ApiServer {
         let state = State { kinds, store, pages: Pages::default(), created: 0 };
         let server = Self { state: Arc::new(Mutex::new(state)), now };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
-            let body = serde_json::json!({"metadata": {"name": name}}).to_string();
-            let made = server.answer((&Method::POST, "/api/v1/namespaces"), ("", ""), body.as_bytes());
+            let body = serde_json::json!({"metadata": {"name": name}});
+            let made = server.answer((&Method::POST, "/api/v1/namespaces"), ("", ""), Sent::Object(&body));
             debug_assert!(matches!(made, Reply::Object(201, _)));
         }
         server
@@ -155,8 +157,8 @@ impl ApiServer {
 
     /// Answers a request from inside the cluster at once, with an HTTP code and an object. For watches, use [`Self::feed`].
     pub fn ask(&self, method: &Method, path: &str, content_type: &str, body: &Value) -> (u16, Value) {
-        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-        match self.answer((method, path), ("", content_type), &body) {
+        let body = if body.is_null() { Sent::Text(&[]) } else { Sent::Object(body) };
+        match self.answer((method, path), ("", content_type), body) {
             Reply::Object(code, object) => (code, object),
             Reply::Watch(_) => (400, Value::Null),
         }
@@ -164,7 +166,7 @@ impl ApiServer {
 
     /// Watches a collection: its current objects, then each change, as watch events. `None` if the collection does not exist.
     pub fn feed(&self, collection: &str) -> Option<UnboundedReceiver<Value>> {
-        match self.answer((&Method::GET, &format!("{collection}?watch=true")), ("", ""), &[]) {
+        match self.answer((&Method::GET, &format!("{collection}?watch=true")), ("", ""), Sent::Text(&[])) {
             Reply::Watch(watch) => Some(watch.events),
             Reply::Object(..) => None,
         }
@@ -245,7 +247,7 @@ impl ApiServer {
         let body = body.collect_bytes().await.unwrap_or_default();
         let path = parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
         let types = (text(header::ACCEPT), text(header::CONTENT_TYPE));
-        let reply = self.answer_behind((&parts.method, &path), types, &body, behind);
+        let reply = self.answer_behind((&parts.method, &path), types, Sent::Text(&body), behind);
         let (code, body) = match reply {
             Reply::Object(code, Value::String(text)) => (code, Body::from(text)),
             Reply::Object(code, object) => (code, Body::from(object.to_string())),
@@ -278,7 +280,7 @@ impl ApiServer {
         stream::unfold((self.clone(), watch), step).boxed()
     }
 
-    fn answer(&self, asked: (&Method, &str), types: (&str, &str), body: &[u8]) -> Reply {
+    fn answer(&self, asked: (&Method, &str), types: (&str, &str), body: Sent<'_>) -> Reply {
         self.answer_behind(asked, types, body, Behind::default())
     }
 
@@ -286,7 +288,7 @@ impl ApiServer {
         &self,
         asked: (&Method, &str),
         types: (&str, &str),
-        body: &[u8],
+        body: Sent<'_>,
         behind: Behind,
     ) -> Reply {
         let now = (self.now)();
@@ -300,7 +302,7 @@ impl State {
         &mut self,
         (method, path): (&Method, &str),
         (accept, content_type): (&str, &str),
-        body: &[u8],
+        body: Sent<'_>,
         (now, behind): (Timestamp, Behind),
     ) -> Result<Reply, Refusal> {
         let uri: Uri = path.parse().map_err(|_| Refusal::nowhere())?;
@@ -338,7 +340,7 @@ impl State {
         let mut writing = Writing { store, created, now, namespaces, budgets };
         let sent = || -> Result<Value, Refusal> {
             let error = |error| Refusal::bad_request(format!("the body is not JSON: {error}"));
-            serde_json::from_slice(body).map_err(error)
+            body.object().map_err(error)
         };
         let answer: Answer = match (method, target.subresource.as_deref()) {
             (&Method::POST, None) if target.name.is_none() => writing.create(&target, &query, sent()?),

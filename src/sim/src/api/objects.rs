@@ -1,5 +1,7 @@
 //! Prepares objects for storage: names, generations, defaults and immutable fields.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -179,12 +181,10 @@ fn refuse(kind: &Kind, object: &Value, problems: &[(String, String)]) -> Result<
     if problems.is_empty() { Ok(()) } else { Err(Refusal::invalid(kind, name, problems)) }
 }
 
-/// Returns the object without status and metadata: changes of the rest increase the generation.
-fn asked(object: &Value) -> Value {
-    let mut object = object.clone();
-    remove(&mut object, "metadata");
-    remove(&mut object, "status");
-    object
+/// Returns the fields of the object without status and metadata: changes of the rest increase the generation.
+fn asked(object: &Value) -> BTreeMap<&str, &Value> {
+    let fields = object.as_object().into_iter().flatten().map(|(field, value)| (field.as_str(), value));
+    fields.filter(|(field, _)| !["metadata", "status"].contains(field)).collect()
 }
 
 /// Removes empty maps and lists, which are not stored.

@@ -9,6 +9,7 @@ use super::answer::{Answer, Refusal, deleted, success};
 use super::deletion::{self, Fate};
 use super::kinds::Kind;
 use super::route::{Key, Query, Target};
+use super::sent::Sent;
 use super::store::Store;
 use super::{objects, pods, scale};
 
@@ -114,7 +115,13 @@ impl Writing<'_> {
         self.change(target, query, &before, object)
     }
 
-    pub fn patch(&mut self, target: &Target<'_>, query: &Query, content_type: &str, body: &[u8]) -> Answer {
+    pub fn patch(
+        &mut self,
+        target: &Target<'_>,
+        query: &Query,
+        content_type: &str,
+        body: Sent<'_>,
+    ) -> Answer {
         let (kind, key) = (target.kind, target.key()?);
         let before = self.there(kind, &key)?;
         let changed = super::patch::apply(&before, content_type, body)?;

@@ -1,5 +1,6 @@
 //! Machines and their faults.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use poolwright_catalog::{OfferingId, ResourceName, UsdPerHour};
@@ -27,7 +28,7 @@ pub struct Machine {
     /// The instance in listings.
     pub instance: Instance,
     /// The launch request, with only the launched offering.
-    pub request: LaunchRequest,
+    pub request: Arc<LaunchRequest>,
     /// The offerings among which the cloud could choose.
     pub offered: Vec<OfferingId>,
     /// The price per hour.
@@ -97,6 +98,11 @@ enum Flaw {
 }
 
 impl Machine {
+    /// Returns whether it is not gone yet.
+    pub(super) fn is_there(&self, now: Duration) -> bool {
+        self.gone.is_none_or(|gone| gone > now)
+    }
+
     /// Makes a newly launched machine, perhaps with a fault. Its offering says its price and the time of notice. `dice` are its own.
     pub(super) fn launched(
         instance: Instance,
@@ -162,7 +168,7 @@ impl Machine {
             launched: now,
             gone: None,
             instance,
-            request,
+            request: Arc::new(request),
             offered,
         }
     }

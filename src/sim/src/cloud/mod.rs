@@ -280,7 +280,7 @@ impl Cloud {
     pub fn machines(&self) -> Vec<(String, Machine)> {
         let now = self.time.elapsed();
         let all = self.lock();
-        let there = all.machines.iter().filter(|(_, one)| one.gone.is_none_or(|gone| gone > now));
+        let there = all.machines.iter().filter(|(_, one)| one.is_there(now));
         there.map(|(key, one)| (key.clone(), one.clone())).collect()
     }
 
@@ -505,12 +505,10 @@ impl Cloud {
         if self.is_blind() {
             return Vec::new();
         }
-        let mut listed: Vec<Instance> = self
-            .machines()
-            .into_iter()
-            .filter(|(_, one)| one.listed_from <= now)
-            .map(|(_, one)| one.instance)
-            .collect();
+        let all = self.lock();
+        let there = all.machines.values().filter(|one| one.is_there(now) && one.listed_from <= now);
+        let mut listed: Vec<Instance> = there.map(|one| one.instance.clone()).collect();
+        drop(all);
         listed.sort_by(|one, other| one.provider_id.cmp(&other.provider_id));
         listed
     }

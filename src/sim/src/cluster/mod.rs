@@ -25,6 +25,7 @@ use poolwright_api::NodeClaim;
 use poolwright_core::index::ClusterIndex;
 use poolwright_core::{ObjectKey, Pod, PodKey, Snapshot};
 use poolwright_terms::ConditionType;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -380,7 +381,7 @@ fn retires(claim: &NodeClaim) -> bool {
 
 /// Parses the object of a watch event.
 pub(crate) fn read<T: DeserializeOwned>(event: &Value) -> Option<T> {
-    serde_json::from_value(event["object"].clone()).ok()
+    T::deserialize(&event["object"]).ok()
 }
 
 pub(crate) fn pod_path(key: &PodKey) -> String {

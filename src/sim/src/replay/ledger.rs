@@ -11,6 +11,7 @@ use poolwright_core::plan::{UnplacedReason, held_by_groups};
 use poolwright_core::{PodPhase, PodRole, Snapshot};
 use poolwright_report::replay::{End, History, Machine, Pod, Told};
 use poolwright_terms::{ConditionType, keys};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::api::ApiServer;
@@ -269,6 +270,6 @@ fn state(pod: &poolwright_core::Pod) -> Option<(String, String)> {
 }
 
 fn model(object: &Value) -> Option<Arc<poolwright_core::Pod>> {
-    let pod: k8s::Pod = serde_json::from_value(object.clone()).ok()?;
+    let pod = k8s::Pod::deserialize(object).ok()?;
     poolwright_intake::pod(&pod).ok().map(Arc::new)
 }
