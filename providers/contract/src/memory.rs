@@ -49,6 +49,8 @@ struct State {
     out_of_stock: BTreeSet<OfferingId>,
     over_quota: BTreeSet<OfferingId>,
     injected: VecDeque<InjectedFailure>,
+    /// How many look-ups by id still succeed; `None` if all do.
+    look_ups: Option<usize>,
     serial: u64,
     /// Unacknowledged messages by receipt.
     pending: BTreeMap<String, InterruptionMessage>,
@@ -97,6 +99,11 @@ impl MemoryCloud {
     /// Makes the next launch fail. Several injected failures apply to consecutive launches.
     pub fn inject_failure(&self, failure: InjectedFailure) {
         self.lock().injected.push_back(failure);
+    }
+
+    /// Makes look-ups by id fail after this many.
+    pub fn limit_look_ups(&self, most: usize) {
+        self.lock().look_ups = Some(most);
     }
 
     /// Holds the instance with this key in the state [`InstanceState::Terminating`] after it is terminated, or stops holding it.
@@ -291,7 +298,13 @@ impl CloudProvider for MemoryProvider {
     }
 
     async fn get(&self, provider_id: &str) -> Result<Option<Instance>, ProviderError> {
-        Ok(self.cloud.lock().instances.values().find(|one| one.provider_id == provider_id).cloned())
+        let mut state = self.cloud.lock();
+        match &mut state.look_ups {
+            Some(0) => return Err(ProviderError::Throttled("too many look-ups".to_owned())),
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        Ok(state.instances.values().find(|one| one.provider_id == provider_id).cloned())
     }
 
     async fn terminate(&self, key: &str) -> Result<bool, ProviderError> {

@@ -68,12 +68,17 @@ pub mod testing {
         providers: Vec<Arc<dyn CloudProvider>>,
     ) -> (Context, Sender<Option<LeaderTerm>>) {
         let (sender, terms) = granted(clock);
+        let providers = Providers::new(providers).expect("no two for one kind");
+        for cloud in providers.all() {
+            // As the first listing does.
+            cloud.set_doubt(None);
+        }
         let metrics = Metrics::new().expect("the metrics of a test");
         let context = Context {
             reader: Reader::new(api.client()),
             writer: Writer::new(terms, metrics.clone()),
             world: World::new(BatchWindow::default(), Setbacks::default(), clock.clone()),
-            providers: Providers::new(providers).expect("no two for one kind"),
+            providers,
             events: Events::new(clock.clone(), metrics.clone()).0,
             metrics,
             clock: clock.clone(),

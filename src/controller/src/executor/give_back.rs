@@ -1,15 +1,18 @@
 //! Gives instances back: asks a cloud to terminate them, and makes sure that they are gone.
 //!
 //! The answers of a cloud can be wrong. Its listing lacks an instance whose tags somebody removed, and with wrong credentials it
-//! lacks all of them. So an instance counts as gone only if the cloud does not know its id either, and never while the listings
-//! are doubted. Otherwise it would run on, unseen and paid for.
+//! lacks all of them. So an instance counts as gone only if the cloud does not know its id either. It never does while the
+//! listings are doubted, nor for a while after a termination while its node is ready. Otherwise it would run on, unseen and paid
+//! for.
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use poolwright_core::{Claim, ConditionUpdate, EventType, Subject, Uid};
 use poolwright_provider_contract::{Instance, InstanceState, ProviderError};
 use poolwright_terms::{ConditionStatus, ConditionType, Reason};
 use tokio::time::timeout;
+use tracing::debug;
 
 use super::Executor;
 use super::progress::Progress;
@@ -20,20 +23,32 @@ use crate::observed::providers::{Cloud, error_label};
 const LIMIT: Duration = Duration::from_mins(1);
 /// How soon to check again whether an instance is gone.
 pub(super) const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// How soon to look again whether a node is still ready.
+const NODE_AGAIN: Duration = Duration::from_secs(5);
+/// How long a ready node outweighs a cloud that does not know its instance.
+///
+/// The node lifecycle controller makes a node not ready 40 to 50 seconds after its kubelet has gone. Without that controller, or
+/// with a watch that hangs, the node would seem ready for ever, and its claim would stay for ever.
+const NODE_COUNTS: SignedDuration = SignedDuration::from_mins(10);
 /// The retry interval of a call that cannot succeed until a person changes something.
 const PERSON_WAIT: Duration = Duration::from_mins(1);
 /// The shortest pause after a cloud throttled a call.
 const THROTTLED_WAIT: Duration = Duration::from_secs(5);
 
-/// Returns the retry of an action on a cloud whose listings are doubted; `None` if they are not.
+/// Returns when to repeat an action on a cloud whose listings are doubted, or not judged yet; `None` if they are right.
 ///
+/// It is no failure, so the wait does not double: after a long doubt, all goes on within a minute. The log and the pools say why.
 /// A launch has no exception: the cloud may have launched the instance before without showing it, and a second call may buy
 /// twice.
 pub(super) fn doubted(provider: &Cloud) -> Option<Progress> {
-    provider.doubt().map(|why| Progress::Retry(PERSON_WAIT, why))
+    if !provider.is_judged() {
+        // The controller has just started, and the first listing is under way.
+        return Some(Progress::Again(ASK_AGAIN));
+    }
+    provider.doubt().map(|_| Progress::Again(PERSON_WAIT))
 }
 
-/// Returns the retry of a termination while the listings of this cloud are doubted, unless the cloud shows the instance by its id.
+/// Returns when to repeat a termination while the listings of this cloud are doubted, unless the cloud shows the instance by its id.
 ///
 /// To terminate an instance that the cloud shows is safe, because its id is unique. It may also be urgent: a person deleted the
 /// claim, or its time is up. An instance that the cloud does not show cannot be terminated, and does not count as gone.
@@ -87,7 +102,14 @@ impl Executor {
         let Some(id) = id else { return Ok(()) };
         match look(provider, id).await? {
             // A doubt may have begun meanwhile.
-            None => doubted(provider).map_or(Ok(()), Err),
+            None => match doubted(provider) {
+                Some(wait) => Err(wait),
+                None if claim.is_some_and(|claim| self.seems_to_run(claim, id)) => {
+                    debug!(instance = id, "its node is still ready, so it does not count as gone yet");
+                    Err(Progress::Again(NODE_AGAIN))
+                }
+                None => Ok(()),
+            },
             Some(found) if found.state == InstanceState::Terminating => Err(Progress::Again(ASK_AGAIN)),
             Some(_) => {
                 // Its tags were changed. Only the record of its claim proves that it is ours.
@@ -99,6 +121,17 @@ impl Executor {
                 outcome(answer)
             }
         }
+    }
+
+    /// Returns whether the node of this instance shows that it runs, although its cloud does not know it.
+    ///
+    /// A cloud that announced the end is believed.
+    fn seems_to_run(&self, claim: &Claim, id: &str) -> bool {
+        let now = self.context.clock.now();
+        let since = claim.since(ConditionType::InstanceTerminating).or(claim.deleting_since);
+        since.is_some_and(|since| now.duration_since(since) < NODE_COUNTS)
+            && !claim.ends_soon(now)
+            && self.context.world.view(|all| all.nodes.with_provider_id(id).is_some_and(|node| node.ready))
     }
 
     /// Calls the provider once: to terminate the instance of this claim, or the one with this id. Returns whether it is gone.

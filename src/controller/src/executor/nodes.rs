@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::Patch;
 use poolwright_core::lifecycle::reservation;
-use poolwright_core::{Claim, ClaimName};
+use poolwright_core::{Claim, ClaimName, Snapshot};
 use poolwright_intake::node_taint;
 use poolwright_terms::Taint;
 use poolwright_terms::keys::{CORDON_TAINT, CORDONED_UNTIL_ANNOTATION, REGISTERED_LABEL, RESERVED_TAINT};
 use serde_json::{Value, json};
-use tracing::info;
+use tracing::{info, warn};
 
 use super::progress::{Progress, failed, refused};
-use super::status::{Changed, WRITE_LIMIT, is_conflict, is_not_found, patch_params};
+use super::status::{Changed, WRITE_LIMIT, is_conflict, is_invalid, is_not_found, patch_params};
 use super::{Executor, taints};
 
 /// The number of reads after conflicts before the action is retried later.
@@ -61,6 +61,12 @@ impl Executor {
                     return Progress::Done;
                 }
                 Err(error) if is_conflict(&error) || is_from_watch && is_not_found(&error) => {}
+                // An admission policy may deny it for ever. The node could not end if its lane stopped here.
+                Err(error) if is_invalid(&error) && self.is_leaving(name) => {
+                    let why = failed("writing the node", error);
+                    warn!(node = name, ?why, "the node is not closed, and its NodeClaim ends all the same");
+                    return Progress::NothingToDo;
+                }
                 Err(error) => return failed("writing the node", error),
             }
         }
@@ -156,5 +162,11 @@ impl Executor {
             (list != live).then(|| json!({ "spec": { "taints": list } }))
         })
         .await
+    }
+
+    /// Returns whether the claim of a node is being deleted.
+    fn is_leaving(&self, node: &str) -> bool {
+        let claim = |all: &Snapshot| all.claims.of_node(all.nodes.get(node)?).cloned();
+        self.context.world.view(claim).is_some_and(|claim| claim.deleting_since.is_some())
     }
 }

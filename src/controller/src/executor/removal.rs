@@ -28,7 +28,7 @@ use tracing::{info, warn};
 
 use super::give_back::{ASK_AGAIN, doubted, look, unproven};
 use super::progress::{Progress, failed, refused};
-use super::status::{WRITE_LIMIT, is_conflict, is_not_found, patch_params};
+use super::status::{WRITE_LIMIT, is_conflict, is_invalid, is_not_found, patch_params};
 use super::{Executor, stage_durations};
 use crate::observed::providers::Cloud;
 
@@ -218,6 +218,16 @@ impl Executor {
         {
             Ok(_) => None,
             Err(error) if is_conflict(&error) => None,
+            // An admission policy may deny it for ever. Its instance is gone, and its claim must not stay for that.
+            Err(error) if is_invalid(&error) => {
+                let why = failed("deleting the node", error);
+                warn!(
+                    node = name,
+                    ?why,
+                    "the instance is gone, but the Node object stays: delete it yourself"
+                );
+                None
+            }
             Err(error) => match failed("deleting the node", error) {
                 Progress::NothingToDo => None,
                 other => Some(other),

@@ -126,6 +126,11 @@ pub fn is_not_found(error: &WriteError<kube::Error>) -> bool {
     matches!(error, WriteError::Failed(kube::Error::Api(status)) if status.is_not_found())
 }
 
+/// Returns whether the API server refuses the write for its content, as an admission policy does.
+pub fn is_invalid(error: &WriteError<kube::Error>) -> bool {
+    matches!(error, WriteError::Failed(kube::Error::Api(status)) if status.code == 422)
+}
+
 /// Returns whether the write conflicted with another one.
 pub fn is_conflict(error: &WriteError<kube::Error>) -> bool {
     matches!(error, WriteError::Failed(kube::Error::Api(status)) if status.is_conflict())

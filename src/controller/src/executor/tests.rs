@@ -1,5 +1,6 @@
 //! Tests of the executor with a fake API server and a fake cloud, including lost answers.
 
+mod denied;
 mod doubted;
 mod last_seen;
 mod names;

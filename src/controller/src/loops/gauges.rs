@@ -1,6 +1,7 @@
 //! The loop that updates gauges of the cluster's state. It runs on every replica, whether it leads or not.
 
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,11 +12,13 @@ use poolwright_core::plan::PlanOptions;
 use poolwright_core::why::{Broken, broken};
 use poolwright_core::{Claim, Claims, PersistentMap, Pool, PoolName, Snapshot, Stage};
 use poolwright_report::{PoolSums, WaitingPods};
+use tracing::error;
 
 use super::leader_loop::LeaderLoop;
 use crate::config::Config;
 use crate::edge::metrics::Metrics;
 use crate::edge::signal::Receiver;
+use crate::edge::stoppable::message;
 use crate::executor::context::Context;
 use crate::observed::lease_notes::oldest_price;
 
@@ -79,9 +82,19 @@ impl LeaderLoop for Gauges {
         if self.next_check <= now.monotonic {
             self.next_check = now.monotonic.saturating_add(CHECK);
             let kinds = providers.node_class_kinds().map(|kind| kind.kind).collect();
-            count_broken(&snapshot, &self.options, &kinds, now.wall, metrics);
+            // This loop ends the process if it panics, and a count is not worth that.
+            guarded(metrics, || count_broken(&snapshot, &self.options, &kinds, now.wall, metrics));
         }
         Some(self.next_check.saturating_sub(now.monotonic))
+    }
+}
+
+/// Runs a check of invariants. A panic is logged and counted, and the next check comes as always.
+fn guarded(metrics: &Metrics, check: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(check)) {
+        let panic = message(&*panic);
+        error!(panic, "the check of invariants panicked; this is a bug, please report it");
+        metrics.task_failures.with_label_values(&["invariants"]).inc();
     }
 }
 
@@ -260,19 +273,29 @@ mod tests {
         let mut lost = Claim::clone(&lost);
         let offering = lost.offerings[0].offering.clone();
         lost.launched = Some(poolwright_core::Launched { provider_id: "kwok://lost".to_owned(), offering });
+        let now = "2026-01-01T01:00:00Z".parse().unwrap();
         let snapshot = Snapshot {
             claims: [(lost.name.clone(), Arc::new(lost))].into_iter().collect(),
-            instances: Some(poolwright_core::Instances::new(Timestamp::UNIX_EPOCH, [])),
+            instances: Some(poolwright_core::Instances::new(now, [])),
             ..Snapshot::default()
         };
         let metrics = Metrics::new().unwrap();
         let kinds = BTreeSet::from(["KwokNodeClass"]);
-        let now = "2026-01-01T01:00:00Z".parse().unwrap();
         count_broken(&snapshot, &PlanOptions::default(), &kinds, now, &metrics);
         for name in Broken::ALL {
             let found = metrics.invariant_broken.with_label_values(&[name]).get();
             assert_eq!(found, i64::from(name == "claim-without-instance"), "{name}");
         }
+    }
+
+    #[test]
+    fn a_check_of_invariants_that_panics_is_counted_and_goes_no_further() {
+        let metrics = Metrics::new().unwrap();
+        let failures = || metrics.task_failures.with_label_values(&["invariants"]).get();
+        guarded(&metrics, || {});
+        assert_eq!(failures(), 0);
+        guarded(&metrics, || panic!("a bug"));
+        assert_eq!(failures(), 1);
     }
 
     #[test]

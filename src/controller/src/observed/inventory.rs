@@ -1,22 +1,25 @@
 //! The inventory: reads the providers' catalogues and lists their instances.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod doubts;
+
+use std::collections::BTreeMap;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::FuturesUnordered;
 use futures::{StreamExt, TryStreamExt};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::runtime::watcher;
 use poolwright_catalog::Catalogue;
-use poolwright_core::{ListedInstance, Snapshot, Uid};
+use poolwright_core::{ListedInstance, Uid};
 use poolwright_provider_contract::{Instance, NodeClassKind, ProviderError};
-use poolwright_terms::{ConditionType, NodeClassRef};
+use poolwright_terms::NodeClassRef;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
+use self::doubts::{Absent, absent, doubt};
 use super::ObserverContext;
 use super::providers::{Cloud, error_label};
 
@@ -27,6 +30,8 @@ pub const CATALOGUES: &str = "catalogues";
 const LIMIT: Duration = Duration::from_mins(1);
 /// The pause after a failed call.
 const AFTER_FAILURE: Duration = Duration::from_secs(10);
+/// How many instances are looked up by id at a time.
+const LOOK_UPS: usize = 8;
 
 /// Reads catalogues and instances from the providers.
 #[derive(Clone)]
@@ -37,78 +42,6 @@ pub struct Inventory {
     pub catalogue_interval: Duration,
     /// How often to list instances.
     pub list_interval: Duration,
-}
-
-/// An instance that a listing lacks, of a claim that Poolwright did not terminate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Absent {
-    provider_id: String,
-    claim_uid: Uid,
-    node_class: NodeClassRef,
-    /// Whether nothing confirms that it is gone: its cloud announced nothing, and its node is ready, or has not joined yet.
-    is_unconfirmed: bool,
-    /// Whether its node is ready.
-    is_ready: bool,
-}
-
-/// The fewest instances that make a listing doubtful when it lacks them, unless it lacks all.
-const DOUBTFUL: usize = 3;
-/// How many instances are looked up by id at a time.
-const LOOK_UPS: usize = 8;
-/// How long a cloud may take to list a new instance.
-const UNTIL_LISTED: SignedDuration = SignedDuration::from_secs(30);
-
-/// Returns the instances that a listing of a provider at `at` lacks, and how many it should have at least.
-fn absent(
-    snapshot: &Snapshot,
-    is_ours: impl Fn(&NodeClassRef) -> bool,
-    listed: &[ListedInstance],
-    at: Timestamp,
-) -> (Vec<Absent>, usize) {
-    let ids: BTreeSet<&str> = listed.iter().map(|one| one.provider_id.as_str()).collect();
-    let uids: BTreeSet<&Uid> = listed.iter().map(|one| &one.claim_uid).collect();
-    let (mut absent, mut known) = (Vec::new(), 0);
-    for claim in snapshot.claims.values().filter(|claim| is_ours(&claim.node_class)) {
-        let Some(launched) = &claim.launched else { continue };
-        let since = claim.since(ConditionType::Launched).unwrap_or(claim.created);
-        let is_new = since.checked_add(UNTIL_LISTED).is_ok_and(|listed| listed > at);
-        if is_new || claim.since(ConditionType::InstanceTerminating).is_some() {
-            continue;
-        }
-        known += 1;
-        if ids.contains(launched.provider_id.as_str()) || uids.contains(&claim.uid) {
-            continue;
-        }
-        let node = claim.node_name.as_ref().map(|name| snapshot.nodes.get(name));
-        let is_ready = node.flatten().is_some_and(|node| node.ready);
-        absent.push(Absent {
-            provider_id: launched.provider_id.clone(),
-            claim_uid: claim.uid.clone(),
-            node_class: claim.node_class.clone(),
-            is_unconfirmed: (is_ready || node.is_none()) && !claim.ends_soon(at),
-            is_ready,
-        });
-    }
-    (absent, known)
-}
-
-/// Returns why a listing cannot be right, if most instances vanished at once although nothing in the cluster confirms it.
-///
-/// A small cluster has no three instances, so there all of them count, at least two. One of them must have a ready node: two
-/// that never joined may have failed to start. A single instance that vanishes is normal: somebody terminated it, and its node
-/// stays ready for most of a minute. A doubt would only delay its replacement.
-fn doubt(gone: &[Absent], known: usize) -> Option<String> {
-    let unconfirmed = || gone.iter().filter(|one| one.is_unconfirmed);
-    let count = unconfirmed().count();
-    let are_most = count >= DOUBTFUL && count * 2 > known;
-    let are_all = count >= 2 && count == known && unconfirmed().any(|one| one.is_ready);
-    (are_most || are_all).then(|| {
-        format!(
-            "the cloud knows {count} of {known} instances neither by their tags nor by their ids, although nothing in the cluster \
-             shows that they are gone; check the credentials, the account and the region of the controller. Until then it launches \
-             nothing with this cloud, and terminates only instances that the cloud shows by their ids"
-        )
-    })
 }
 
 fn listed(instance: Instance) -> ListedInstance {
@@ -281,7 +214,7 @@ impl Inventory {
         let snapshot = self.observers.world.snapshot();
         let kinds = provider.node_class_kinds();
         let is_ours = |class: &NodeClassRef| kinds.iter().any(|kind| kind.kind == class.kind);
-        let (absent, known) = absent(&snapshot, is_ours, &listed, at);
+        let (absent, known) = absent(&snapshot, is_ours, &listed, provider.doubt().is_some(), at);
         let mut look_ups = futures::stream::iter(absent.into_iter().map(async |absent| {
             let found = timeout(LIMIT, provider.get(&absent.provider_id)).await;
             let late = || Err(ProviderError::Transient(format!("no answer within {LIMIT:?}")));
@@ -301,10 +234,16 @@ impl Inventory {
                     let launched = instance.launched;
                     listed.push(ListedInstance { provider_id, claim_uid, node_class, launched });
                 }
-                None => gone.push(absent),
+                None => {
+                    gone.push(absent);
+                    // At once: among many look-ups, a later one may fail in each round.
+                    if let why @ Some(_) = doubt(&gone, known) {
+                        self.set_doubt(provider, why)?;
+                    }
+                }
             }
         }
-        self.set_doubt(provider, doubt(&gone, known))?;
+        self.set_doubt(provider, None)?;
         Ok((listed, unseen))
     }
 

@@ -1,6 +1,7 @@
 //! The providers by kind of node class, for reading.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use poolwright_catalog::Catalogue;
@@ -16,11 +17,13 @@ use crate::leader::writer::Permit;
 pub struct Cloud {
     provider: Arc<dyn CloudProvider>,
     doubt: Arc<Mutex<Option<String>>>,
+    /// Whether a listing was judged since the start.
+    judged: Arc<AtomicBool>,
 }
 
 impl Cloud {
     fn new(provider: Arc<dyn CloudProvider>) -> Self {
-        Self { provider, doubt: Arc::default() }
+        Self { provider, doubt: Arc::default(), judged: Arc::default() }
     }
 
     /// Returns why its listings cannot be right; `None` if they can.
@@ -28,10 +31,16 @@ impl Cloud {
         self.doubt.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes why its listings cannot be right. Returns whether a doubt began or ended.
+    /// Returns whether a listing was judged since the start. Before, it is unknown whether they can be right.
+    pub fn is_judged(&self) -> bool {
+        self.judged.load(Ordering::Acquire)
+    }
+
+    /// Notes why its listings cannot be right, or that they can. Returns whether a doubt began or ended.
     pub fn set_doubt(&self, doubt: Option<String>) -> bool {
         let mut known = self.doubt.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *known, doubt);
+        self.judged.store(true, Ordering::Release);
         before.is_some() != known.is_some()
     }
 

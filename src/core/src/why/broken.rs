@@ -110,7 +110,7 @@ pub fn broken<'a>(
     now: Timestamp,
 ) -> Vec<Broken<'a>> {
     let mut all = Vec::new();
-    all.extend(of_claims(snapshot, kinds, now));
+    all.extend(of_claims(snapshot, kinds));
     all.extend(of_instances(snapshot, now));
     all.extend(snapshot.nodes.values().filter_map(|node| closed(snapshot, node, now)));
     all.extend(snapshot.nodes.values().filter_map(|node| lacking(snapshot, node)));
@@ -119,14 +119,15 @@ pub fn broken<'a>(
     all
 }
 
-fn of_claims<'a>(snapshot: &'a Snapshot, kinds: &BTreeSet<&str>, now: Timestamp) -> Vec<Broken<'a>> {
+/// A claim is judged at the time of the listing, because an old listing lacks all later instances.
+fn of_claims<'a>(snapshot: &'a Snapshot, kinds: &BTreeSet<&str>) -> Vec<Broken<'a>> {
     let Some(instances) = &snapshot.instances else { return Vec::new() };
     let uids: BTreeSet<&Uid> = instances.iter().map(|one| &one.claim_uid).collect();
     let lost = |claim: &'a Claim| {
         let provider_id = claim.launched.as_ref()?.provider_id.as_str();
         let since = claim.since(ConditionType::Launched).unwrap_or(claim.created);
         let is_lost = kinds.contains(claim.node_class.kind.as_str())
-            && now.duration_since(since) > SETTLED
+            && instances.at.duration_since(since) > SETTLED
             && claim.since(ConditionType::InstanceTerminating).is_none()
             && instances.get(provider_id).is_none()
             && !uids.contains(&claim.uid);

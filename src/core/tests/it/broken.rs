@@ -50,9 +50,12 @@ fn a_cluster_whose_parts_agree_breaks_nothing() {
 #[test]
 fn claims_and_instances_without_each_other_are_broken_after_a_while() {
     let mut snapshot = whole(pool("gpu"));
-    snapshot.instances = Some(Instances::new(at(0), [instance("kwok://lost", "uid-lost")]));
-    assert_eq!(is_broken(&snapshot, LATE), ["claim-without-instance", "instance-without-claim"]);
+    let listed_at = |seconds| Some(Instances::new(at(seconds), [instance("kwok://lost", "uid-lost")]));
+    snapshot.instances = listed_at(300);
     assert_eq!(is_broken(&snapshot, 300), [""; 0], "it may still be under way");
+    assert_eq!(is_broken(&snapshot, LATE), ["instance-without-claim"], "an old listing lacks new instances");
+    snapshot.instances = listed_at(LATE);
+    assert_eq!(is_broken(&snapshot, LATE), ["claim-without-instance", "instance-without-claim"]);
     let none = BTreeSet::new();
     let others = broken(&snapshot, &PlanOptions::default(), &none, at(LATE));
     assert_eq!(others.len(), 1, "the instances of another kind of node class are not listed");

@@ -29,29 +29,35 @@ pub(super) fn check(scene: &Scene<'_>, memory: &mut Memory) -> Option<String> {
     *judged += calls.len();
     let started = scene.started.iter().copied().max().unwrap_or_default();
     let from = since.map(|since| since.max(scene.disturbed).max(started) + NOTICED_WITHIN);
-    *since = if hides_most(scene) { since.or(Some(scene.now)) } else { None };
+    let is_doubted = from.is_some_and(|from| scene.now >= from);
+    *since = if hides_most(scene, is_doubted) { since.or(Some(scene.now)) } else { None };
     let from = from?;
     let (at, what) = calls.into_iter().find(|(at, _)| *at >= from)?;
     Some(format!("{what} comes at {at:?}, and at {from:?} most instances had been hidden for two minutes"))
 }
 
-fn hides_most(scene: &Scene<'_>) -> bool {
+/// Returns whether the cloud hides most instances. As in the controller, one must have a ready node. While it must doubt the cloud,
+/// instances that it terminates count until their nodes are not ready.
+fn hides_most(scene: &Scene<'_>, is_doubted: bool) -> bool {
     if scene.now >= scene.cluster.cloud.blind_until() {
         return false;
     }
-    let (mut hidden, mut known) = (0, 0);
+    let (mut hidden, mut known, mut any_ready) = (0, 0, false);
     for claim in scene.cluster.claims.values() {
         let Ok(claim) = poolwright_intake::node_claim(claim) else { continue };
-        if claim.launched.is_none() || claim.since(ConditionType::InstanceTerminating).is_some() {
+        let node = claim.node_name.as_ref().map(|name| scene.cluster.view().nodes.get(name));
+        let is_ready = node.flatten().is_some_and(|node| node.ready);
+        let is_terminated = claim.since(ConditionType::InstanceTerminating).is_some();
+        if claim.launched.is_none() || is_terminated && !(is_doubted && is_ready) {
             continue;
         }
         known += 1;
-        let node = claim.node_name.as_ref().map(|name| scene.cluster.view().nodes.get(name));
-        let seems_well = node.is_none_or(|node| node.is_some_and(|node| node.ready));
+        let seems_well = is_ready || node.is_none();
         let is_old = scene.machines.iter().any(|(key, machine)| {
             *key == claim.uid.0 && scene.now.saturating_sub(machine.launched) > NOTICED_WITHIN
         });
         hidden += usize::from(seems_well && is_old);
+        any_ready |= is_ready && is_old;
     }
-    hidden >= FEWEST && hidden * 2 > known
+    hidden >= FEWEST && hidden * 2 > known && any_ready
 }

@@ -12,7 +12,7 @@ use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use poolwright_api::NodeClaim;
 use poolwright_plane::aws::{Account, Front, JoinConfig, Machine, Moto};
@@ -126,8 +126,19 @@ impl Drop for Machines {
 }
 
 async fn round(cloud: &Cloud, client: &Client, joined: &mut BTreeSet<String>) -> anyhow::Result<()> {
-    let new: Vec<Machine> =
-        cloud.front.machines().into_iter().filter(|machine| !joined.contains(&machine.id)).collect();
+    let machines = cloud.front.machines();
+    let nodes: Api<Node> = Api::all(client.clone());
+    let is_there = |id: &String| machines.iter().any(|machine| machine.id == *id);
+    let ended: Vec<String> = joined.iter().filter(|id| !is_there(id)).cloned().collect();
+    for id in ended {
+        // As the cloud controller manager does. KWOK would keep the node ready for ever.
+        match nodes.delete(&format!("ip-{id}"), &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            deleted => drop(deleted?),
+        }
+        joined.remove(&id);
+    }
+    let new: Vec<Machine> = machines.into_iter().filter(|machine| !joined.contains(&machine.id)).collect();
     // Machines join independently of each other.
     let whose = new.into_iter().filter_map(|machine| Some((machine.claim.clone()?, machine)));
     let joining = futures::stream::iter(whose).map(|(claim, machine)| async move {

@@ -79,6 +79,11 @@ pub async fn only_new_nodes_get_a_pool(admin: &Client, nodes: &Api<Node>) {
     to_pool("joining", "gpu").await.unwrap();
     let said = to_pool("joining", "other").await.expect_err("it has a pool");
     assert!(said.contains("to another pool"), "{said}");
+    // Somebody removed the label of its pool. It can still be closed and deleted, because it names a NodeClaim.
+    let claimed = json!({"apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": "claimed", "labels": {"poolwright.dev/nodeclaim": "c"}}, "spec": {"providerID": "x://3"}});
+    apply(admin, "", &claimed.to_string()).await.unwrap();
+    nodes.delete("claimed", &DeleteParams::default()).await.unwrap();
     for node in ["foreign", "joining"] {
         Api::<Node>::all(admin.clone()).delete(node, &DeleteParams::default()).await.unwrap();
     }

@@ -1,11 +1,13 @@
 //! Tests of a cloud whose listings are doubted, and of instances that it does not list.
 
 use super::*;
+use crate::observed::providers::Providers;
 
+const NODE: &str = "/api/v1/nodes/n";
 const WHY: &str = "the account is wrong";
 
 fn waits(outcome: &Progress) -> bool {
-    matches!(outcome, Progress::Retry(wait, why) if *wait >= Duration::from_mins(1) && why == WHY)
+    matches!(outcome, Progress::Again(wait) if *wait >= Duration::from_mins(1))
 }
 
 impl Scene {
@@ -18,6 +20,15 @@ impl Scene {
         let scene = Self::with_node().await;
         assert!(matches!(scene.executor.delete_empty_claim(&scene.claim()).await, Progress::Done));
         scene
+    }
+
+    /// Makes the node ready or not ready.
+    fn node_is(&self, ready: bool) {
+        let mut node = self.api.get(NODE).unwrap();
+        let status = if ready { "True" } else { "Unknown" };
+        node["status"] = json!({"conditions": [{"type": "Ready", "status": status}]});
+        let node = poolwright_intake::node(&serde_json::from_value(node).unwrap()).unwrap();
+        self.world.change(|state| state.index.apply_node(node));
     }
 
     async fn terminate(&self) -> Progress {
@@ -47,6 +58,54 @@ async fn a_doubted_cloud_that_does_not_know_an_instance_is_not_believed_to_have_
     scene.doubt(None);
     assert!(matches!(scene.terminate().await, Progress::Done));
     assert_eq!((scene.api.get(CLAIM), scene.api.get("/api/v1/nodes/n")), (None, None));
+}
+
+#[tokio::test]
+async fn nothing_is_launched_or_taken_for_gone_before_the_first_listing() {
+    let scene = Scene::created().await;
+    let unjudged = || {
+        let providers = Providers::new(vec![Arc::new(MemoryProvider::new(scene.cloud.clone()))]).unwrap();
+        let context = Context { providers, ..scene.executor.context.clone() };
+        Executor::new(context, 4, Stoppable::default())
+    };
+    let executor = unjudged();
+    let outcome = executor.launch(&scene.claim()).await;
+    assert!(matches!(outcome, Progress::Again(wait) if wait <= Duration::from_secs(1)), "{outcome:?}");
+    assert_eq!(scene.cloud.ever_made(), 0);
+    executor.context.providers.all()[0].set_doubt(None);
+    assert!(matches!(executor.launch(&scene.claim()).await, Progress::Done));
+
+    scene.cloud.lose(&scene.claim().uid.0);
+    let executor = unjudged();
+    let outcome = executor.terminate(&scene.claim(), true).await;
+    assert!(matches!(outcome, Progress::Again(_)), "{outcome:?}");
+    assert!(scene.api.get(CLAIM).is_some());
+}
+
+#[tokio::test]
+async fn an_instance_that_the_cloud_does_not_know_counts_as_gone_only_when_its_node_is_not_ready() {
+    let scene = Scene::deleted().await;
+    scene.node_is(true);
+    let outcome = scene.terminate().await;
+    assert!(matches!(outcome, Progress::Again(wait) if wait == Duration::from_secs(5)), "{outcome:?}");
+    assert!(scene.api.get(CLAIM).is_some() && scene.api.get(NODE).is_some());
+    scene.node_is(false);
+    assert!(matches!(scene.terminate().await, Progress::Done));
+    assert_eq!((scene.api.get(CLAIM), scene.api.get(NODE)), (None, None));
+}
+
+#[tokio::test]
+async fn a_node_that_stays_ready_for_ever_holds_its_claim_for_ten_minutes() {
+    for (minutes, is_held) in [(9, true), (10, false)] {
+        let scene = Scene::deleted().await;
+        scene.node_is(true);
+        let deleting_since =
+            Some(scene.executor.context.clock.now() - jiff::SignedDuration::from_mins(minutes));
+        let claim = Claim { deleting_since, ..(*scene.claim()).clone() };
+        let outcome = scene.executor.terminate(&claim, false).await;
+        assert_eq!(matches!(outcome, Progress::Again(_)), is_held, "{minutes}: {outcome:?}");
+        assert_eq!(scene.api.get(CLAIM).is_some(), is_held, "{minutes}");
+    }
 }
 
 #[tokio::test]

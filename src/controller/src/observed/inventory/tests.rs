@@ -1,10 +1,11 @@
 //! Tests of listings that may be wrong, with a cloud in memory.
 
+use jiff::SignedDuration;
 use poolwright_catalog::{OfferingId, RankedOffering, ResourceList, builtin};
-use poolwright_core::{Claim, ClaimName, Interruption};
+use poolwright_core::{Claim, ClaimName, Condition, Interruption};
 use poolwright_provider_contract::memory::{MemoryCloud, MemoryProvider, NODE_CLASS_KIND};
 use poolwright_provider_contract::{CloudProvider, LaunchRequest};
-use poolwright_terms::InterruptionKind;
+use poolwright_terms::{ConditionStatus, ConditionType, InterruptionKind, Reason};
 use serde_json::json;
 
 use super::*;
@@ -88,6 +89,22 @@ impl Scene {
         self.put(poolwright_intake::node_claim(&object).expect("a claim"));
     }
 
+    /// Makes claims say that their instances are being terminated.
+    fn terminating(&self, claims: &[&str]) {
+        let ObserverContext { world, clock, .. } = &self.inventory.observers;
+        for name in claims {
+            let mut claim = Claim::clone(&world.claim(&ClaimName((*name).to_owned())).expect("the claim"));
+            let condition = Condition {
+                status: ConditionStatus::True,
+                since: clock.now(),
+                reason: Some(Reason::Terminating),
+                message: String::new(),
+            };
+            claim.conditions.insert(ConditionType::InstanceTerminating, condition);
+            self.put(claim);
+        }
+    }
+
     /// Makes the node of a claim ready or not ready.
     fn node(&self, name: &str, ready: bool) {
         let status = if ready { "True" } else { "False" };
@@ -141,6 +158,60 @@ async fn a_cloud_that_finds_nothing_is_doubted_while_the_nodes_are_ready_and_sel
 }
 
 #[tokio::test]
+async fn a_doubt_outlasts_the_deletion_of_claims_until_their_nodes_are_not_ready() {
+    let scene = Scene::with(&THREE).await;
+    for name in THREE {
+        scene.cloud.lose(name);
+    }
+    assert!(scene.list().await.is_err());
+    scene.terminating(&THREE);
+    assert!(scene.list().await.is_err());
+    assert!(scene.doubt().is_some());
+    for name in THREE {
+        scene.node(name, false);
+    }
+    assert_eq!(scene.list().await, Ok(Vec::new()));
+    assert_eq!(scene.doubt(), None);
+}
+
+#[tokio::test]
+async fn a_cloud_that_terminated_instances_is_not_doubted_while_their_nodes_are_still_ready() {
+    let scene = Scene::with(&THREE).await;
+    scene.terminating(&THREE);
+    for name in THREE {
+        scene.cloud.lose(name);
+    }
+    assert_eq!(scene.list().await, Ok(Vec::new()));
+    assert_eq!(scene.doubt(), None);
+}
+
+#[tokio::test]
+async fn a_doubt_begins_although_a_later_look_up_fails() {
+    let claims = ["a", "b", "c", "d", "e"];
+    let scene = Scene::with(&claims).await;
+    for name in claims {
+        scene.cloud.lose(name);
+    }
+    scene.cloud.limit_look_ups(3);
+    assert!(matches!(scene.list().await, Err(ProviderError::Invalid(_))));
+    assert!(scene.doubt().is_some());
+}
+
+#[tokio::test]
+async fn a_cloud_is_judged_from_its_first_listing_on() {
+    for is_right in [true, false] {
+        let scene = Scene::with(&THREE).await;
+        let provider = &scene.inventory.observers.providers.all()[0];
+        assert!(!provider.is_judged());
+        for name in THREE.iter().filter(|_| !is_right) {
+            scene.cloud.lose(name);
+        }
+        assert_eq!(scene.list().await.is_ok(), is_right);
+        assert!(provider.is_judged());
+    }
+}
+
+#[tokio::test]
 async fn a_cloud_that_finds_nothing_is_believed_when_no_node_is_ready() {
     let scene = Scene::with(&THREE).await;
     for name in THREE {
@@ -180,22 +251,28 @@ async fn a_small_cluster_that_loses_all_instances_is_doubted_and_one_that_loses_
     }
 }
 
-fn gone(unconfirmed: usize, confirmed: usize) -> Vec<Absent> {
+fn gone(unconfirmed: usize, confirmed: usize, is_ready: bool) -> Vec<Absent> {
     let of = |is_unconfirmed| Absent {
         provider_id: "i-1".to_owned(),
         claim_uid: Uid("u".to_owned()),
         node_class: class(),
         is_unconfirmed,
-        is_ready: false,
+        is_ready: is_ready && is_unconfirmed,
     };
     (0..unconfirmed).map(|_| of(true)).chain((0..confirmed).map(|_| of(false))).collect()
 }
 
 #[test]
 fn a_listing_without_most_instances_is_doubted_unless_the_cluster_confirms_it() {
-    assert!(doubt(&gone(3, 0), 4).is_some());
-    assert!(doubt(&gone(300, 0), 400).unwrap().contains("300 of 400 instances"));
-    assert_eq!(doubt(&gone(0, 300), 400), None, "their nodes are not ready either");
-    assert_eq!(doubt(&gone(3, 0), 6), None, "half of them may have been terminated by somebody");
-    assert_eq!(doubt(&gone(2, 0), 2), None, "two that never joined may have failed to start");
+    assert!(doubt(&gone(3, 0, true), 4).is_some());
+    assert!(doubt(&gone(300, 0, true), 400).unwrap().contains("300 of 400 instances"));
+    assert_eq!(doubt(&gone(0, 300, true), 400), None, "their nodes are not ready either");
+    assert_eq!(doubt(&gone(3, 0, true), 6), None, "half of them may have been terminated by somebody");
+    for few in [2, 3] {
+        assert_eq!(
+            doubt(&gone(few, 0, false), few),
+            None,
+            "{few} that never joined may have failed to start"
+        );
+    }
 }
