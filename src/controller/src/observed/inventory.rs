@@ -223,25 +223,21 @@ impl Inventory {
         .buffer_unordered(LOOK_UPS);
         let (mut gone, mut unseen) = (Vec::new(), 0);
         while let Some((absent, found)) = look_ups.try_next().await? {
-            match found {
-                Some(instance) => {
-                    warn!(
-                        instance = instance.provider_id,
-                        "the cloud has this instance, but its listing by tags lacks it: check its tags"
-                    );
-                    unseen += 1;
-                    let Absent { provider_id, claim_uid, node_class, .. } = absent;
-                    let launched = instance.launched;
-                    listed.push(ListedInstance { provider_id, claim_uid, node_class, launched });
+            let Some(instance) = found else {
+                gone.push(absent);
+                // At once: among many look-ups, a later one may fail in each round.
+                if let why @ Some(_) = doubt(&gone, known) {
+                    self.set_doubt(provider, why)?;
                 }
-                None => {
-                    gone.push(absent);
-                    // At once: among many look-ups, a later one may fail in each round.
-                    if let why @ Some(_) = doubt(&gone, known) {
-                        self.set_doubt(provider, why)?;
-                    }
-                }
-            }
+                continue;
+            };
+            warn!(
+                instance = instance.provider_id,
+                "the cloud has this instance, but its listing by tags lacks it: check its tags"
+            );
+            unseen += 1;
+            let Absent { provider_id, claim_uid, node_class, .. } = absent;
+            listed.push(ListedInstance { provider_id, claim_uid, node_class, launched: instance.launched });
         }
         self.set_doubt(provider, None)?;
         Ok((listed, unseen))

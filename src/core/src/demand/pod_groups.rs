@@ -83,7 +83,7 @@ fn roles_of(group: Option<&PodGroup>, pod: &Pod) -> impl Iterator<Item = usize> 
 pub(crate) struct GroupState<'a> {
     /// The PodGroup; `None` if it does not exist.
     pub group: Option<&'a PodGroup>,
-    /// The bound pods, including pods that are being deleted, because the scheduler counts them too.
+    /// The bound pods. Those of a PodGroup that are being deleted are among them, because the scheduler counts them too.
     pub bound: Members,
     /// All its pods.
     pub there: Members,
@@ -197,7 +197,9 @@ pub(crate) fn state<'a>(snapshot: &'a Snapshot, key: &ObjectKey) -> GroupState<'
     state
 }
 
-/// Returns whether the pod counts for the start of a gang, which means that it exists or is the successor of an existing pod.
+/// Returns whether the pod counts for the start of a gang, which means that it exists or is the successor of an existing pod. The gang
+/// of marked pods is without those that are being deleted.
 pub(crate) fn is_there(pod: &Pod) -> bool {
-    pod.key.existing().is_some() || pod.replaces.is_some()
+    let is_leaving = pod.gang.is_some() && pod.deleting_since.is_some();
+    !is_leaving && (pod.key.existing().is_some() || pod.replaces.is_some())
 }

@@ -22,6 +22,7 @@ use crate::plan::pack::{classes, room_lives, solves};
 use crate::plan::pending::{PendingPod, Settled};
 use crate::plan::place::{preferences, sticky, topology};
 use crate::plan::unplaced::left_over::{LeftOver, LeftPods};
+use crate::plan::unplaced::unusable::AllowedTypes;
 use crate::plan::{claims, groups, pending, unplaced};
 use crate::rules::colocation::Colocation;
 use crate::supply::spot_mix::SpotMix;
@@ -129,8 +130,9 @@ impl PlanContext<'_> {
         let limit_of = |(_, gang): &(&Pod, ObjectKey)| lessons.gangs_left_out.get(gang)?.limit_reached();
         let mut limits_told: BTreeSet<u32> = of_gangs.iter().filter_map(limit_of).collect();
         let lacking = lessons.gangs_left_out.iter();
+        let mut helping = BTreeMap::new();
         let told: BTreeMap<&ObjectKey, String> =
-            lacking.map(|(gang, of)| (gang, of.message(&packed.limits, supply))).collect();
+            lacking.map(|(gang, of)| (gang, of.message(&packed.limits, supply, &mut helping))).collect();
         unplaced.extend(of_gangs.into_iter().filter_map(|(pod, gang)| {
             let message = told.get(&gang)?.clone();
             Some(UnplacedPod { pod: pod.key.clone(), reason: UnplacedReason::GangIncomplete, message })
@@ -262,7 +264,7 @@ impl PlanContext<'_> {
             colocation: &colocation,
             hosts: &hosts,
             horizons: &self.horizons,
-            keeps_room: self.horizons.keeps_room(),
+            keeps_room: self.keeps_room,
             losses: &self.losses,
             options,
             unlistable: &lessons.unlistable,
@@ -316,6 +318,7 @@ impl PlanContext<'_> {
         (rooms, missing): (&rooms::Rooms<'s>, &BTreeMap<ObjectKey, Members>),
         unplaced: &mut Vec<UnplacedPod>,
     ) -> LeftPods {
+        let allowed = AllowedTypes::default();
         let left_over = LeftOver {
             inputs: unplaced::UnplacedInputs {
                 snapshot: self.snapshot,
@@ -326,6 +329,7 @@ impl PlanContext<'_> {
                 colocation: &packed.colocation,
                 daemons: &self.daemons,
                 options: self.options,
+                allowed: &allowed,
                 origins: &[],
             },
             classes: &packed.classes,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use poolwright_catalog::ResourceList;
 
 use crate::demand::{GroupState, is_there};
-use crate::model::{ObjectKey, PodSpec, Sharing, Snapshot};
+use crate::model::{ObjectKey, Pod, PodPhase, PodSpec, Sharing, Snapshot};
 use crate::rules::{self, gpus};
 use crate::supply::limits::Limits;
 use crate::supply::offerings::Supply;
@@ -19,8 +19,8 @@ type Alike<'p> = (&'p PodSpec, ResourceList, u64);
 /// Returns the pods without a node that must have places before any pod of the gang starts.
 pub(crate) fn needed(snapshot: &Snapshot, gang: &ObjectKey, state: &GroupState<'_>) -> Vec<PodSpec> {
     let mut open = state.shortage(&state.room(None));
-    let of_gang =
-        snapshot.pods.unbound().filter(|pod| is_there(pod) && pod.group_key().as_ref() == Some(gang));
+    let is_bound = |pod: &Pod| matches!(pod.phase, PodPhase::Bound { .. });
+    let of_gang = snapshot.pods.of_group(gang).filter(|pod| is_there(pod) && !is_bound(pod));
     of_gang.filter(|pod| open.meet(state.group, pod)).map(|pod| pod.spec.clone()).collect()
 }
 

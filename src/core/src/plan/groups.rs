@@ -36,16 +36,26 @@ pub(crate) struct IncompleteGang {
 }
 
 impl IncompleteGang {
-    /// Returns the message for its pods, with what the limits count now that nothing is bought for them.
-    pub fn message(&self, limits: &Limits, supply: &Supply<'_>) -> String {
+    /// Returns the message for its pods, with what the limits count now that nothing is bought for them. `known` has the limits that
+    /// help, by the pods that need places: many gangs are alike.
+    pub fn message<'g>(
+        &'g self,
+        limits: &Limits,
+        supply: &Supply<'_>,
+        known: &mut BTreeMap<&'g [PodSpec], Vec<Takes>>,
+    ) -> String {
         let Some((pod, by)) = &self.left else { return self.words.clone() };
         let limit = by.reached().filter(|limit| !limits.is_stock(*limit));
-        let helping =
-            if limit.is_some() { gang_limits::helping(limits, supply, &self.pods) } else { Vec::new() };
+        let pods = self.pods.as_slice();
+        let helping: &[Takes] = if limit.is_some() {
+            known.entry(pods).or_insert_with(|| gang_limits::helping(limits, supply, pods))
+        } else {
+            &[]
+        };
         let is_alone = |takes: &Takes| takes.len() == 1 && takes.first().map(|(of, _)| *of) == limit;
         let is_known = helping.is_empty() || by.is_single() && helping.iter().any(is_alone);
         let why = match limit.zip(self.lacking) {
-            _ if !is_known => gang_limits::sentence(&helping, limits, supply),
+            _ if !is_known => gang_limits::sentence(helping, limits, supply),
             // One more node is not enough for a gang.
             Some((limit, lacking)) => {
                 let takes = limits.taken_by(limit, supply, &self.nodes).saturating_add(lacking);

@@ -52,6 +52,17 @@ fn a_replaced_worker_gets_a_node_beside_those_that_run() {
 }
 
 #[test]
+fn a_worker_that_is_being_deleted_takes_no_place_of_another() {
+    let mut pods = workers(4);
+    let gone = Pod { deleting_since: Some(at(1)), ..bound(pods.remove(0), "n") };
+    let runs = bound(pods.remove(0), "n");
+    pods.extend([gone, runs]);
+    let plan = planned(&with(nodes(1), pods.clone()));
+    assert_eq!(plan.claims, [], "two of the three that stay have room");
+    assert_eq!(names(&planned(&with(nodes(2), pods))), ["worker-2", "worker-3"]);
+}
+
+#[test]
 fn a_pod_that_the_scheduler_has_not_tried_keeps_the_others_waiting() {
     let mut pods = workers(3);
     pods[2].phase = PodPhase::Waiting;

@@ -1,6 +1,7 @@
 //! Tests of costs over time: pods go where they postpone the end of nodes least, and nodes retire whose end newcomers would
 //! postpone.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
@@ -338,6 +339,45 @@ fn pods_without_another_home_are_never_kept_off() {
     let plan = planned_at(&with_limits(beside_captives(6), money), 60);
     assert!(plan.unplaced.is_empty(), "no pod waits because of kept room: {:?}", plan.unplaced);
     assert_eq!(expensive(&plan), [8]);
+}
+
+#[test]
+fn no_room_is_kept_while_pods_of_a_namespace_with_limits_wait() {
+    let mut snapshot = beside_captives(6);
+    let most = NamespaceLimit::UsdPerHour.read("31.60").unwrap();
+    let limits = BTreeMap::from([(NamespaceLimit::UsdPerHour, Some(most))]);
+    snapshot.put_namespace(Namespace { name: "default".into(), labels: BTreeMap::new(), limits });
+    let plan = planned_at(&snapshot, 60);
+    assert!(plan.unplaced.is_empty(), "no pod waits because of kept room: {:?}", plan.unplaced);
+    assert_eq!(expensive(&plan), [8]);
+}
+
+/// Adds an expensive node with three pods that need it for long, and room for five more.
+fn with_expensive_node(snapshot: Snapshot, name: &str) -> Snapshot {
+    let big = RankedOffering {
+        offering: id("p3dn", "a"),
+        price: Some(usd("31.20")),
+        allocatable: capacity(96, 768, 8),
+    };
+    let claim = Claim { offerings: vec![big.clone()], name: ClaimName(name.into()), ..claim() };
+    let claim = Claim { uid: Uid(name.into()), node_name: Some(name.into()), planned_pods: vec![], ..claim };
+    let claim = true_since(launched(claim), poolwright_terms::ConditionType::Initialized, 30);
+    let (provider_id, taints) = (Some(format!("kwok://{name}")), vec![taint(RESERVED_TAINT, name)]);
+    let mut node = Node { provider_id, taints, ..node(name, big.allocatable) };
+    node.labels.insert(INSTANCE_TYPE.into(), "p3dn".into());
+    let there = (0..3).map(|number| bound(lasting(captive(&format!("{name}-{number}")), 2_000), name));
+    with(with(with(snapshot, [claim]), [node]), there)
+}
+
+#[test]
+fn pods_that_find_room_beside_the_kept_one_leave_that_of_other_nodes_to_others() {
+    let two = with_expensive_node(with_expensive_node(cluster(scarce(), [pool("gpu")]), "n-1"), "n-2");
+    let small = (0..2).map(|number| lasting(pod(&format!("small-{number}"), requests(1, 8, 1)), 100));
+    let large = (0..2).map(|number| lasting(pod(&format!("large-{number}"), requests(2, 8, 1)), 100));
+    let mut snapshot = with(two, small.chain(large));
+    snapshot.lives = learned();
+    let plan = planned_at(&snapshot, 60);
+    assert_eq!((bought(&plan), plan.placements.len()), (vec![], 4), "each node has room for two of them");
 }
 
 /// An expensive node with six pods that need it for long, and room for two more.

@@ -25,7 +25,6 @@ use poolwright_api::NodeClaim;
 use poolwright_core::index::ClusterIndex;
 use poolwright_core::{ObjectKey, Pod, PodKey, Snapshot};
 use poolwright_terms::ConditionType;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 

@@ -51,8 +51,13 @@ fn least(snapshot: &Snapshot, now: Timestamp, claim: &PlannedClaim) -> Option<u1
 fn lasts(snapshot: &Snapshot, now: Timestamp, key: &PodKey) -> SignedDuration {
     // The successor of a pod that gives way counts for an hour at most.
     let pod = snapshot.pods.get(key).filter(|pod| pod.replaces.is_none());
-    let mean = pod.map_or(SignedDuration::ZERO, |pod| snapshot.lives.of(pod, now).life.mean());
-    if mean > SOON { mean / PART } else { SignedDuration::ZERO }
+    pod.map_or(SignedDuration::ZERO, |pod| part(snapshot.lives.of(pod, now).life.mean()))
+}
+
+/// Returns the least time for which a pod with this expected life counts.
+fn part(mean: SignedDuration) -> SignedDuration {
+    // Groups differ by whole seconds.
+    if mean.as_secs() > SOON.as_secs() { mean / PART } else { SignedDuration::ZERO }
 }
 
 #[cfg(test)]
@@ -122,5 +127,11 @@ mod tests {
     fn a_plan_whose_lower_bound_is_above_its_cost_over_time_is_refused() {
         let why = said(100, 110_000_000, 120_000_000);
         assert_eq!(why.as_deref(), Some("the cost over time is $110.00, and its lower bound is $120.00"));
+    }
+
+    #[test]
+    fn a_life_within_the_last_second_of_the_shortest_group_may_count_as_none() {
+        assert_eq!(part(SignedDuration::from_millis(900_500)), SignedDuration::ZERO);
+        assert!(part(SignedDuration::from_secs(901)) > SignedDuration::from_secs(13));
     }
 }

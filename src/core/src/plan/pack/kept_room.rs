@@ -6,12 +6,14 @@
 //! So a plan counts what room is worth. The pods that need such a node now say how many will later: if they come and end steadily,
 //! `n` of them are there on average. Room for as many again is kept free. If it were taken, another node would run for at least
 //! `n / (1 + n)` of the time. A pod that takes a part of the node's room is charged this part of that cost, while others keep the node.
-//! It is kept off only if its own node costs less than that.
+//! It is kept off only if its own node costs less than that. Equal pods get the room beside the kept one together or not at all. If it
+//! does not hold all of them, what is left of it helps none of them: each takes kept room or its own node, whichever costs less.
 //!
 //! The regret is bounded. If no such pod comes again, the pods that are kept off have paid for their own nodes, and nothing else: the
 //! expensive node is paid for anyway. Each of them pays less than its part of the expensive node costs while it would be there. A pod
-//! whose cheaper home cannot be bought now is never kept off. No pod waits because of kept room: if pods are left out, the plan is made
-//! again without it.
+//! whose cheaper home cannot be bought now is never kept off. No pod waits because of kept room: if pods are left out that a node could
+//! hold, the plan is made again without it. And no room is kept while a namespace with limits waits, because limits hold pods back after
+//! a plan is made.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,13 +135,17 @@ impl PlanContext<'_> {
         self.note_captives(inputs.supply, limits, known, placed);
         let (mut rooms_left, lives_left, mut limits_left) = (rooms.clone(), lives.clone(), limits.clone());
         let outcome = solves::run(inputs, rooms, lives, limits, stop);
-        let leaves_out = outcome.left.iter().any(|left| !left.is_empty());
-        if !outcome.by_kept_room || !leaves_out || stop.is_abandoned() {
+        // Pods that no node holds would wait without kept room, too.
+        let mut left = inputs.classes.classes.iter().zip(&outcome.left).filter(|(_, left)| !left.is_empty());
+        if !outcome.by_kept_room
+            || stop.is_abandoned()
+            || !left.any(|(class, _)| inputs.has_home(class, &rooms_left))
+        {
             return outcome;
         }
         let all_room = SolveInputs { keeps_room: false, ..*inputs };
         let other = solves::run(&all_room, &mut rooms_left, lives_left, &mut limits_left, stop);
-        if !other.serves_more(&outcome) {
+        if !other.refused.is_empty() || other.left_by_priority(inputs) >= outcome.left_by_priority(inputs) {
             return outcome;
         }
         (*rooms, *limits) = (rooms_left, limits_left);
@@ -243,15 +249,23 @@ impl Rivals<'_, '_, '_> {
     }
 
     /// Returns which of these classes get none of the room: all pods of a class, or none. `ends` is when the node ends without them.
-    fn kept_off(&self, mut kept: Kept<'_>, ends: &Ends, mut classes: Vec<usize>) -> Vec<usize> {
+    /// `housed` are the classes for which other nodes have room beside the kept one.
+    fn kept_off(
+        &self,
+        mut kept: Kept<'_>,
+        ends: &Ends,
+        mut classes: Vec<usize>,
+        housed: &mut BTreeSet<usize>,
+    ) -> Vec<usize> {
         // Those whose own nodes cost most come first.
         let price = |class: &usize| self.first[*class].map(|first| self.candidates[first].price);
         classes.sort_by_key(|class| Reverse(price(class)));
         classes.retain(|class| {
             let of = &self.inputs.classes.classes[*class];
             let all = times(&of.requests, of.pods.len() as u64);
-            if kept.spares(&all) {
+            if !housed.contains(class) && kept.spares(&all) {
                 kept.left.saturating_sub(&all);
+                housed.insert(*class);
                 return false;
             }
             self.is_cheaper_elsewhere(*class, &kept, ends)
@@ -273,18 +287,21 @@ impl Rivals<'_, '_, '_> {
     /// Keeps classes off existing nodes. Returns whether it does so with any.
     fn keep_off_rooms(&self, rooms: &Rooms<'_>, lives: &mut [Option<RoomLife>]) -> bool {
         let classes = &self.inputs.classes.classes;
-        let mut is_any = false;
+        let (mut is_any, mut housed) = (false, BTreeSet::new());
         for (room, life) in rooms.all.iter().zip(lives) {
             let Some(life) = life else { continue };
             let kept = life.captives.as_ref().and_then(|captives| captives.kept(life.price, &room.free));
             let Some(kept) = kept else { continue };
+            let mut admitted: BTreeMap<usize, bool> = BTreeMap::new();
             let may_join = |class: &usize| {
                 let of = &classes[*class];
+                let admits = || rules::admits(of.spec, &room.labels, &room.taints).is_ok();
                 self.is_rival(*class, life.price)
                     && of.requests.fits(&room.free)
-                    && rules::admits(of.spec, &room.labels, &room.taints).is_ok()
+                    && *admitted.entry(of.signature).or_insert_with(admits)
             };
-            let kept_off = self.kept_off(kept, &life.ends, (0..classes.len()).filter(may_join).collect());
+            let rivals = (0..classes.len()).filter(may_join).collect();
+            let kept_off = self.kept_off(kept, &life.ends, rivals, &mut housed);
             is_any |= !kept_off.is_empty();
             life.kept_off.extend(kept_off);
         }
@@ -310,27 +327,37 @@ impl Rivals<'_, '_, '_> {
             }
         }
         let mut off = BTreeSet::new();
+        // Most candidates are needed by the same classes.
+        let mut known: BTreeMap<&[usize], (Ends, ResourceList)> = BTreeMap::new();
         for (at, rivals) in rivals {
             let Some(needing) = needing.get(&at) else { continue };
             let NodeCandidate { price, offer, .. } = &self.candidates[at];
             let capacity = &self.inputs.supply.capacities[offer.capacity];
-            let (mut ends, mut all) = (Ends::default(), ResourceList::new());
-            for of in needing.iter().map(|class| &classes[*class]) {
-                self.inputs.horizons.add(&mut ends, of.horizon, PODS.min(of.pods.len() as u32));
-                all.add(&times(&of.requests, of.pods.len() as u64));
-            }
+            let (ends, all) = &*known.entry(needing.as_slice()).or_insert_with(|| self.together(needing));
             // As many nodes as these pods need at least.
             let nodes =
                 all.iter().map(|(name, amount)| amount.div_ceil(capacity.get(name.as_str()).max(1))).max();
             let mut free = times(capacity, nodes.unwrap_or(1).max(1));
-            free.saturating_sub(&all);
+            free.saturating_sub(all);
             let needing = needing.iter().map(|class| &classes[*class]);
             let needing = needing.map(|of| (&of.requests, of.pods.len() as u64));
             if let Some(kept) = Kept::new(*price, capacity, &free, needing) {
-                off.extend(self.kept_off(kept, &ends, rivals).into_iter().map(|class| (class, at)));
+                // Each candidate stands for all nodes that may be bought.
+                let kept_off = self.kept_off(kept, ends, rivals, &mut BTreeSet::new());
+                off.extend(kept_off.into_iter().map(|class| (class, at)));
             }
         }
         off
+    }
+
+    /// Returns when nodes with all pods of these classes end, and what the pods request together.
+    fn together(&self, classes: &[usize]) -> (Ends, ResourceList) {
+        let (mut ends, mut all) = (Ends::default(), ResourceList::new());
+        for of in classes.iter().map(|class| &self.inputs.classes.classes[*class]) {
+            self.inputs.horizons.add(&mut ends, of.horizon, PODS.min(of.pods.len() as u32));
+            all.add(&times(&of.requests, of.pods.len() as u64));
+        }
+        (ends, all)
     }
 
     /// Returns the candidates of each class without those that it is kept off. Preferences come before kept room, so candidates stay

@@ -6,6 +6,7 @@ use crate::demand::volumes::Volumes;
 use crate::model::{NodeSelectorTerm, PlanOptions, RequestOrigin, Snapshot};
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::label_hint::is_of_template;
+use crate::plan::unplaced::unusable::AllowedTypes;
 use crate::rules;
 use crate::rules::colocation::Colocation;
 use crate::rules::requests;
@@ -25,6 +26,8 @@ pub(crate) struct UnplacedInputs<'s, 'a> {
     pub colocation: &'s Colocation<'a>,
     pub daemons: &'s DaemonSets<'a>,
     pub options: &'s PlanOptions,
+    /// What pools that cannot be used now allow.
+    pub allowed: &'s AllowedTypes,
     /// What makes up the requests of the pods that are explained.
     pub origins: &'s [RequestOrigin],
 }

@@ -1,6 +1,8 @@
 //! Pools that cannot be used now: the one that comes closest to holding unplaced pods, and what would keep them off it even then.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use poolwright_catalog::{Catalogue, InstanceType, ResourceName};
@@ -8,7 +10,7 @@ use poolwright_terms::NodeClassRef;
 use poolwright_terms::labels::{CAPACITY_TYPE, DECIDED_BY_OFFERING, REGION, ZONE};
 
 use crate::model::plan_cache::OfferingLabels;
-use crate::model::{Pool, Requirement, Snapshot};
+use crate::model::{Pool, PoolName, Requirement, Snapshot};
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::inputs::{UnplacedInputs, list};
 use crate::plan::unplaced::labels::{Want, wants};
@@ -29,11 +31,38 @@ pub(crate) struct Unusable {
     pub is_uncertain: bool,
 }
 
-/// A type that a pool allows, with the labels of its first offering.
-type Allowed<'t> = (&'t InstanceType, &'t BTreeMap<String, String>);
+/// A type that a pool allows.
+struct Allowed {
+    catalogue: Arc<Catalogue>,
+    /// The labels of the catalogue's offerings.
+    labels: OfferingLabels,
+    /// The first offering of the type.
+    offering: usize,
+}
 
-/// Catalogues, each with the labels of its offerings.
-type Tables<'c> = Vec<(&'c Arc<Catalogue>, OfferingLabels)>;
+impl Allowed {
+    fn kind(&self) -> &InstanceType {
+        &self.catalogue.types()[&self.catalogue.offerings()[self.offering].id.instance_type]
+    }
+
+    /// Returns the labels of its first offering.
+    fn labels(&self) -> &BTreeMap<String, String> {
+        &self.labels[self.offering]
+    }
+}
+
+/// The types that pools allow, of the pools that were asked for: they are the same for all unplaced pods.
+#[derive(Default)]
+pub(crate) struct AllowedTypes {
+    by_pool: RefCell<BTreeMap<PoolName, Rc<[Allowed]>>>,
+}
+
+impl AllowedTypes {
+    fn of(&self, snapshot: &Snapshot, pool: &Pool) -> Rc<[Allowed]> {
+        let mut known = self.by_pool.borrow_mut();
+        known.entry(pool.name.clone()).or_insert_with(|| allowed(snapshot, pool).into()).clone()
+    }
+}
 
 /// Returns the pool that cannot be used now and that the fewest things keep the pods off, of those that their rules allow.
 pub(crate) fn closest_unusable(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>) -> Option<Unusable> {
@@ -53,8 +82,7 @@ impl Unusable {
         let is_tainted = !taints.is_empty();
         words.extend(taints);
 
-        let tables = tables(snapshot, pool);
-        let allowed = allowed(&tables, pool);
+        let allowed = inputs.allowed.of(snapshot, pool);
         let alternatives = wants(class.spec);
         let refused = |wants: &[Want<'_>]| -> Vec<String> {
             let refused = wants.iter().filter(|want| !may_meet(pool, want, &allowed));
@@ -70,18 +98,19 @@ impl Unusable {
         }
 
         let has = |name: &ResourceName| {
-            allowed.is_empty() || allowed.iter().any(|(kind, _)| kind.allocatable.get(name.as_str()) > 0)
+            allowed.is_empty() || allowed.iter().any(|one| one.kind().allocatable.get(name.as_str()) > 0)
         };
         let asked = class.requests.iter().filter(|(name, wanted)| *wanted > 0 && !is_of_class(name));
         let (there, lacking): (Vec<_>, Vec<_>) = asked.partition(|(name, _)| has(name));
         let (uncertain, foreign): (Vec<_>, Vec<_>) =
             lacking.into_iter().partition(|(name, _)| may_be_added(snapshot, &pool.node_class, name));
-        let holds = |(kind, labels_there): &Allowed<'_>| {
+        let holds = |one: &Allowed| {
+            let kind = one.kind();
             let need = class.gpu_need.as_ref().map(|need| need.on_type(kind));
             let grants = |form: &GpuForm| form.grants(sharing, kind, need.as_ref());
             let mut of_type = wanted.iter().filter(|want| is_of_type(want.key));
             // Types that the labels exclude do not help.
-            (!refused.is_empty() || of_type.all(|want| rules::matches(&want.requirement, *labels_there)))
+            (!refused.is_empty() || of_type.all(|want| rules::matches(&want.requirement, one.labels())))
                 && there.iter().all(|(name, wanted)| *wanted <= kind.allocatable.get(name.as_str()))
                 && GpuForm::all(sharing, kind).iter().any(grants)
         };
@@ -114,29 +143,26 @@ impl Unusable {
     }
 }
 
-/// Returns the catalogue of the pool's node class, or all of them if that is unknown: the same cloud may sell what they have.
-fn tables<'c>(snapshot: &'c Snapshot, pool: &Pool) -> Tables<'c> {
+/// Returns the types that the requirements of the pool allow, as far as types decide. They are of the catalogue of its node class, or of
+/// all catalogues if that is unknown: the same cloud may sell what they have.
+fn allowed(snapshot: &Snapshot, pool: &Pool) -> Vec<Allowed> {
     let own = snapshot.catalogues.get(&pool.node_class).and_then(|own| own.as_ref().ok());
     let catalogues: Vec<&Arc<Catalogue>> = match own {
         Some(own) => vec![own],
         None => snapshot.catalogues.values().flatten().collect(),
     };
-    catalogues.into_iter().map(|one| (one, snapshot.plan_cache.labels(one))).collect()
-}
-
-/// Returns the types that the requirements of the pool allow, as far as types decide.
-fn allowed<'t>(tables: &'t Tables<'_>, pool: &Pool) -> Vec<Allowed<'t>> {
     let mut all = Vec::new();
-    for (catalogue, labels) in tables {
+    for catalogue in catalogues {
+        let labels = snapshot.plan_cache.labels(catalogue);
         let mut last = None;
-        for (offering, labels) in catalogue.offerings().iter().zip(labels.iter()) {
-            let name = &offering.id.instance_type;
+        for (offering, of) in catalogue.offerings().iter().enumerate() {
+            let name = &of.id.instance_type;
             if last.replace(name) == Some(name) {
                 continue;
             }
             let mut own = pool.requirements.iter().filter(|one| is_of_type(&one.key));
-            if own.all(|one| rules::matches(one, labels)) {
-                all.push((&catalogue.types()[name], labels));
+            if own.all(|one| rules::matches(one, &labels[offering])) {
+                all.push(Allowed { catalogue: catalogue.clone(), labels: labels.clone(), offering });
             }
         }
     }
@@ -170,14 +196,14 @@ fn may_be_added(snapshot: &Snapshot, class: &NodeClassRef, resource: &ResourceNa
 }
 
 /// Returns whether some offering could meet the requirement at a pool whose offerings are unknown.
-fn may_meet(pool: &Pool, want: &Want<'_>, allowed: &[Allowed<'_>]) -> bool {
+fn may_meet(pool: &Pool, want: &Want<'_>, allowed: &[Allowed]) -> bool {
     if DECIDED_BY_OFFERING.contains(&want.key) {
         let own = pool.requirements.iter().filter(|own| own.key == want.key).cloned();
         let both: Vec<Requirement> = own.chain([want.requirement.clone()]).collect();
         let mut types = allowed.iter();
         let is_open = allowed.is_empty() || !is_of_type(want.key);
         return rules::contradiction(&both).is_none()
-            && (is_open || types.any(|(_, labels)| rules::matches(&want.requirement, *labels)));
+            && (is_open || types.any(|one| rules::matches(&want.requirement, one.labels())));
     }
     let none = BTreeMap::new();
     let labels = NewNodeLabels { offering: &none, template: &pool.labels, pool: &pool.name };

@@ -23,6 +23,7 @@ pub(crate) mod worth;
 
 pub(crate) use crate::plan::pack::solves::inputs::SolveInputs;
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
 use std::sync::Arc;
@@ -133,9 +134,14 @@ pub(crate) struct Packing<'a> {
 }
 
 impl<'a> Packing<'a> {
-    /// Returns whether it leaves out fewer pods of some class than another result for the same classes.
-    pub fn serves_more(&self, other: &Packing<'_>) -> bool {
-        self.left.iter().zip(&other.left).any(|(left, more)| left.len() < more.len())
+    /// Returns the number of pods that it leaves out of each priority, the highest first. Of two results for the same classes, the one
+    /// with the smaller list leaves out fewer of the highest priority in which they differ.
+    pub fn left_by_priority(&self, inputs: &SolveInputs<'_, '_>) -> BTreeMap<Reverse<i32>, usize> {
+        let mut all: BTreeMap<Reverse<i32>, usize> = BTreeMap::new();
+        for (class, left) in inputs.classes.classes.iter().zip(&self.left) {
+            *all.entry(Reverse(class.priority)).or_default() += left.len();
+        }
+        all
     }
 
     /// Places bundled pods on the node of their leader.

@@ -1,7 +1,8 @@
 //! A plan that begins with nodes at unknown prices, if a plan that buys at known prices first leaves out pods that it serves.
 //!
 //! Nodes at known prices may take what a node at an unknown price needs of a limit. A solver call that knows both serves as many pods
-//! as it can, and buys as few nodes at unknown prices as that allows. The plan then begins with these nodes, and goes on as usual.
+//! as it can. There, a node at an unknown price costs as much as many of the dearest nodes. So it buys few of them, but not always the
+//! fewest: a node that is paid for longer costs more, and the price is capped. The plan then begins with these nodes, and goes on as usual.
 
 use std::collections::VecDeque;
 
