@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::ResourceList;
 use serde::{Deserialize, Serialize};
 
 use crate::model::pod::{Pod, PodRole, PodSpec};
 use crate::model::pod_key::{DAEMON_SUFFIX, ObjectKey, prefix_of};
-use crate::model::pods::Pods;
 
 /// The longest prefix of a pod's name before its random suffix.
 const MAX_PREFIX: usize = 63 - DAEMON_SUFFIX;
@@ -41,16 +39,5 @@ impl DaemonSet {
             None => prefix_of(&pod.key.name()) == Some(prefix),
         };
         pod.role == PodRole::DaemonSet && pod.key.namespace() == self.key.namespace && is_named()
-    }
-
-    /// Returns the DaemonSet with requests that hold each of its pods. Admission gives pods more than the template asks for:
-    /// defaults of a LimitRange, injected containers, and the sizes that a VerticalPodAutoscaler sets.
-    #[must_use]
-    pub fn sized_as(&self, pods: &Pods) -> Self {
-        let mut sized = self.clone();
-        for requests in pods.daemons.of(self) {
-            sized.spec.requests = ResourceList::max(&sized.spec.requests, requests);
-        }
-        sized
     }
 }

@@ -12,12 +12,14 @@ pub(crate) mod disruption;
 pub(crate) mod duration;
 pub(crate) mod gang;
 pub(crate) mod gang_mark;
+pub(crate) mod group_role;
 pub(crate) mod idle;
 pub(crate) mod instances;
 pub(crate) mod interruption;
 pub(crate) mod life;
 pub(crate) mod life_table;
 pub(crate) mod lives;
+pub(crate) mod marked_gangs;
 pub(crate) mod names;
 pub(crate) mod namespace_limits;
 pub(crate) mod node;
@@ -41,6 +43,7 @@ pub(crate) mod request;
 pub(crate) mod retirement;
 pub(crate) mod rules;
 pub(crate) mod saved;
+mod sized_daemonset;
 pub(crate) mod snapshot;
 pub(crate) mod spot;
 pub(crate) mod stage;
@@ -60,6 +63,7 @@ pub use crate::model::disruption::{Cause, Disruption, DisruptionBudget, RepairRu
 pub use crate::model::duration::{PodDuration, Reported, template};
 pub use crate::model::gang::{Gang, GangPart};
 pub use crate::model::gang_mark::GangMark;
+pub use crate::model::group_role::GroupRole;
 pub use crate::model::idle::{BREAK_EVEN, Gaps, Keep, ScaleToZero};
 pub use crate::model::instances::{Instances, ListedInstance};
 pub use crate::model::interruption::Interruption;
@@ -81,7 +85,7 @@ pub use crate::model::pod_affinity::{
     HostPort, LimitsByNamespace, Namespace, NamespaceLabels, Namespaces, PodAffinityTerm,
     TopologySpreadConstraint,
 };
-pub use crate::model::pod_group::{GroupRole, PodGroup};
+pub use crate::model::pod_group::PodGroup;
 pub use crate::model::pod_key::{NotAPodKey, ObjectKey, OwnerKey, PodKey};
 pub use crate::model::pods::{Beside, Count, OnNode, PodTraits, Pods};
 pub(crate) use crate::model::pool::PoolInWords;

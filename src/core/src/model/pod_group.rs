@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::group_role::GroupRole;
 use crate::model::names::Uid;
 use crate::model::pod::Pod;
 use crate::model::pod_key::ObjectKey;
@@ -34,29 +35,10 @@ impl PodGroup {
     }
 }
 
-/// A role in a gang: pods that the others need, such as the master of a training job.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct GroupRole {
-    /// Its name in messages: `master`.
-    pub name: String,
-    /// The label of its pods, with its value.
-    pub label: (String, String),
-    /// The number of its pods that must fit at the same time before any pod of the gang is placed.
-    pub least: u32,
-}
-
 impl GroupRole {
     /// Returns whether a pod of the gang has this role.
     pub fn has(&self, pod: &Pod) -> bool {
         let (key, value) = &self.label;
         pod.labels.get(key) == Some(value)
-    }
-
-    /// Returns what the gang needs of it, in words: `its master`.
-    pub fn needed(&self) -> String {
-        match self.least {
-            1 => format!("its {}", self.name),
-            least => format!("{least} pods of its role `{}`", self.name),
-        }
     }
 }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use poolwright_catalog::ResourceList;
 
 use crate::model::daemon_sizes::DaemonSizes;
-use crate::model::gang_mark::MarkedGangs;
+use crate::model::marked_gangs::MarkedGangs;
 use crate::model::names::Uid;
 use crate::model::persistent_map::PersistentMap;
 use crate::model::pod::{Pod, PodPhase, PodRole};

@@ -21,8 +21,8 @@ use crate::plan::pack::horizon::Horizons;
 use crate::plan::pack::{classes, room_lives, solves};
 use crate::plan::pending::{PendingPod, Settled};
 use crate::plan::place::{preferences, sticky, topology};
+use crate::plan::unplaced::allowed::AllowedTypes;
 use crate::plan::unplaced::left_over::{LeftOver, LeftPods};
-use crate::plan::unplaced::unusable::AllowedTypes;
 use crate::plan::{claims, groups, pending, unplaced};
 use crate::rules::colocation::Colocation;
 use crate::supply::spot_mix::SpotMix;
@@ -264,7 +264,6 @@ impl PlanContext<'_> {
             colocation: &colocation,
             hosts: &hosts,
             horizons: &self.horizons,
-            keeps_room: self.keeps_room,
             losses: &self.losses,
             options,
             unlistable: &lessons.unlistable,
@@ -275,7 +274,7 @@ impl PlanContext<'_> {
         } else {
             vec![None; rooms.all.len()]
         };
-        let mut outcome = self.pack_keeping_room(&inputs, (rooms, lives), &settled.placed, &mut limits, stop);
+        let mut outcome = solves::run(&inputs, rooms, lives, &mut limits, stop);
         let floor = preferred.floor(&inputs, &outcome).filter(|_| !keeps_out);
         if let Some(least) = outcome.least.take() {
             colocation.to_mut().set_least(least);
@@ -362,7 +361,6 @@ impl Packed<'_> {
             by_spot_rules: outcome.by_spot_rules,
             by_min_values: outcome.by_min_values,
             by_node_spread: outcome.by_node_spread,
-            by_kept_room: outcome.by_kept_room,
             by_priority: outcome.by_priority,
             in_steps: outcome.steps > 1,
             stopped_early: outcome.stopped_early,

@@ -33,7 +33,6 @@ pub(crate) fn tell(
         (CostRule::SpotRules, plan.by_spot_rules),
         (CostRule::MinValues, plan.by_min_values),
         (CostRule::NodeSpread, plan.by_node_spread),
-        (CostRule::KeptRoom, plan.by_kept_room),
     ];
     let in_force: Vec<CostRule> = all.into_iter().filter(|(_, holds)| *holds).map(|(rule, _)| rule).collect();
     for rule in &in_force {
@@ -53,7 +52,6 @@ pub(crate) fn tell(
             CostRule::SpotRules if is_free => plan.by_spot_rules = false,
             CostRule::MinValues if is_free => plan.by_min_values = false,
             CostRule::NodeSpread if is_free => plan.by_node_spread = false,
-            CostRule::KeptRoom if is_free => plan.by_kept_room = false,
             _ => {}
         }
         if !is_free {
@@ -99,7 +97,6 @@ fn lacking<'s>(
             options.spot_risk = None;
             snapshot.to_mut().reclaims.clear();
         }
-        CostRule::KeptRoom => options.keeps_room = false,
         // Expected pods and the rules of schedulers come later.
         CostRule::NodeSpread | CostRule::Priorities => {}
     }

@@ -1,16 +1,14 @@
 //! Tests of costs over time: pods go where they postpone the end of nodes least, and nodes retire whose end newcomers would
 //! postpone.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use poolwright_catalog::{Catalogue, RankedOffering};
-use poolwright_core::plan::{CostRule, Plan, PlanOptions, Sharing, Target, plan};
+use poolwright_catalog::RankedOffering;
+use poolwright_core::plan::{Plan, PlanOptions, Sharing, Target, plan};
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
 use poolwright_terms::keys::RESERVED_TAINT;
-use poolwright_terms::labels::INSTANCE_TYPE;
 
 use crate::kit::*;
 
@@ -262,160 +260,4 @@ fn a_node_is_open_until_the_daemons_are_there_that_its_closing_would_keep_out() 
     assert!(retires(&with(retiring_scene(), [daemon("agent", vec![tolerate(RESERVED_TAINT)])])));
     let there = Pod { role: PodRole::DaemonSet, ..bound(pod("agent-abcde", requests(1, 1, 0)), "n") };
     assert!(retires(&with(with(retiring_scene(), [daemon("agent", vec![])]), [there])));
-}
-
-/// An expensive node with eight GPUs, and a cheap one with one.
-fn scarce() -> Catalogue {
-    catalogue(vec![
-        Kind("p3dn", capacity(96, 768, 8), Some("v100"), &[("a", "31.20")]),
-        Kind("g4dn", capacity(4, 16, 1), Some("t4"), &[("a", "0.50")]),
-    ])
-}
-
-/// What is known after a hundred pods have ended.
-fn learned() -> Arc<Lives> {
-    let mut lives = Lives::prior();
-    for _ in 0..100 {
-        lives.observe(&["1 GPUs".to_owned()], SignedDuration::from_hours(1), true, at(0));
-    }
-    lives.refresh(std::iter::empty(), at(0));
-    Arc::new(lives)
-}
-
-/// A pod that needs the expensive node.
-fn captive(name: &str) -> Pod {
-    let mut pod = lasting(pod(name, requests(12, 64, 1)), 100);
-    pod.spec.node_selector.insert(INSTANCE_TYPE.into(), "p3dn".into());
-    pod
-}
-
-/// Two pods that need the expensive node, and so many that run on any.
-fn beside_captives(others: usize) -> Snapshot {
-    let others = (0..others).map(|number| lasting(pod(&format!("any-{number}"), requests(2, 8, 1)), 100));
-    let mut snapshot = with(cluster(scarce(), [pool("gpu")]), [captive("v-0"), captive("v-1")]);
-    snapshot.lives = learned();
-    with(snapshot, others)
-}
-
-/// The number of pods on each expensive node that a plan buys.
-fn expensive(plan: &Plan) -> Vec<usize> {
-    bought(plan)
-        .iter()
-        .filter(|node| node.starts_with("p3dn"))
-        .map(|node| node.split(' ').count() - 1)
-        .collect()
-}
-
-#[test]
-fn room_on_an_expensive_node_stays_free_for_as_many_pods_as_need_it() {
-    let plan = planned_at(&beside_captives(6), 60);
-    assert_eq!(
-        (expensive(&plan), plan.claims.len()),
-        (vec![2], 7),
-        "six pods do not fit beside the kept room"
-    );
-    let rules: Vec<_> = plan.rules.iter().map(|of| (of.rule, of.cost)).collect();
-    assert_eq!(rules, [(CostRule::KeptRoom, Some(usd("3.00")))], "what it costs now is told");
-    let plan = planned_at(&beside_captives(4), 60);
-    assert_eq!((expensive(&plan), plan.claims.len()), (vec![6], 1), "room for two more pods is left");
-    assert!(plan.rules.is_empty(), "{:?}", plan.rules);
-}
-
-#[test]
-fn without_history_no_room_is_kept() {
-    for lives in [Lives::prior(), Lives::default()] {
-        let mut snapshot = beside_captives(6);
-        snapshot.lives = Arc::new(lives);
-        assert_eq!(expensive(&planned_at(&snapshot, 60)), [8]);
-    }
-}
-
-#[test]
-fn pods_without_another_home_are_never_kept_off() {
-    let mut out_of_stock = beside_captives(6);
-    out_of_stock.held_back.insert((node_class(), id("g4dn", "a")), at(600));
-    assert_eq!(expensive(&planned_at(&out_of_stock, 60)), [8]);
-    let money = PoolLimits { usd_per_hour: Some(usd("31.60")), ..PoolLimits::default() };
-    let plan = planned_at(&with_limits(beside_captives(6), money), 60);
-    assert!(plan.unplaced.is_empty(), "no pod waits because of kept room: {:?}", plan.unplaced);
-    assert_eq!(expensive(&plan), [8]);
-}
-
-#[test]
-fn no_room_is_kept_while_pods_of_a_namespace_with_limits_wait() {
-    let mut snapshot = beside_captives(6);
-    let most = NamespaceLimit::UsdPerHour.read("31.60").unwrap();
-    let limits = BTreeMap::from([(NamespaceLimit::UsdPerHour, Some(most))]);
-    snapshot.put_namespace(Namespace { name: "default".into(), labels: BTreeMap::new(), limits });
-    let plan = planned_at(&snapshot, 60);
-    assert!(plan.unplaced.is_empty(), "no pod waits because of kept room: {:?}", plan.unplaced);
-    assert_eq!(expensive(&plan), [8]);
-}
-
-/// Adds an expensive node with three pods that need it for long, and room for five more.
-fn with_expensive_node(snapshot: Snapshot, name: &str) -> Snapshot {
-    let big = RankedOffering {
-        offering: id("p3dn", "a"),
-        price: Some(usd("31.20")),
-        allocatable: capacity(96, 768, 8),
-    };
-    let claim = Claim { offerings: vec![big.clone()], name: ClaimName(name.into()), ..claim() };
-    let claim = Claim { uid: Uid(name.into()), node_name: Some(name.into()), planned_pods: vec![], ..claim };
-    let claim = true_since(launched(claim), poolwright_terms::ConditionType::Initialized, 30);
-    let (provider_id, taints) = (Some(format!("kwok://{name}")), vec![taint(RESERVED_TAINT, name)]);
-    let mut node = Node { provider_id, taints, ..node(name, big.allocatable) };
-    node.labels.insert(INSTANCE_TYPE.into(), "p3dn".into());
-    let there = (0..3).map(|number| bound(lasting(captive(&format!("{name}-{number}")), 2_000), name));
-    with(with(with(snapshot, [claim]), [node]), there)
-}
-
-#[test]
-fn pods_that_find_room_beside_the_kept_one_leave_that_of_other_nodes_to_others() {
-    let two = with_expensive_node(with_expensive_node(cluster(scarce(), [pool("gpu")]), "n-1"), "n-2");
-    let small = (0..2).map(|number| lasting(pod(&format!("small-{number}"), requests(1, 8, 1)), 100));
-    let large = (0..2).map(|number| lasting(pod(&format!("large-{number}"), requests(2, 8, 1)), 100));
-    let mut snapshot = with(two, small.chain(large));
-    snapshot.lives = learned();
-    let plan = planned_at(&snapshot, 60);
-    assert_eq!((bought(&plan), plan.placements.len()), (vec![], 4), "each node has room for two of them");
-}
-
-/// An expensive node with six pods that need it for long, and room for two more.
-fn nearly_full(reserved: bool) -> Snapshot {
-    let big = RankedOffering {
-        offering: id("p3dn", "a"),
-        price: Some(usd("31.20")),
-        allocatable: capacity(96, 768, 8),
-    };
-    let claim = Claim { offerings: vec![big.clone()], ..claim() };
-    let claim = true_since(launched(claim), poolwright_terms::ConditionType::Initialized, 30);
-    let claim = Claim { node_name: Some("n".into()), planned_pods: vec![], ..claim };
-    let taints = if reserved { vec![taint(RESERVED_TAINT, "c")] } else { vec![] };
-    let mut node = Node { allocatable: big.allocatable, taints, ..claimed_node() };
-    node.labels.insert(INSTANCE_TYPE.into(), "p3dn".into());
-    let there = (0..6).map(|number| bound(lasting(captive(&format!("there-{number}")), 2_000), "n"));
-    let mut snapshot = with(with(with(cluster(scarce(), [pool("gpu")]), [claim]), [node]), there);
-    snapshot.lives = learned();
-    snapshot
-}
-
-#[test]
-fn the_last_room_of_an_expensive_node_is_for_pods_that_need_it() {
-    assert!(!joins(&planned_at(&with(nearly_full(true), [newcomer(100)]), 60)));
-    assert!(joins(&planned_at(&with(nearly_full(true), [captive("new")]), 60)));
-    let mut without_history = with(nearly_full(true), [newcomer(100)]);
-    without_history.lives = Arc::new(Lives::prior());
-    assert!(joins(&planned_at(&without_history, 60)));
-}
-
-#[test]
-fn an_expensive_node_retires_while_newcomers_would_take_its_last_room() {
-    let with_recent = || with(nearly_full(false), [bound(newcomer(1), "other")]);
-    let plan = planned_at(&with_recent(), 60);
-    let retirement = plan.retirements.claims.get(&c()).expect("it retires");
-    assert!(retirement.displaced > retirement.elsewhere, "{retirement:?}");
-    assert!(retirement.to_string().contains("that is kept for pods without a cheaper home"), "{retirement}");
-    let mut without_history = with_recent();
-    without_history.lives = Arc::new(Lives::prior());
-    assert!(!retires(&without_history));
 }

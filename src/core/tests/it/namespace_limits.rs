@@ -332,7 +332,7 @@ fn a_gang_is_bought_whole_or_not_at_all_and_leaves_the_limit_to_others() {
         left(&none),
         (
             UnplacedReason::NamespaceLimitReached,
-            "limit gpus = 3 of namespace `ml` is below the 4 that its gang needs; raise poolwright.dev/limit-gpus of the Namespace"
+            "limit gpus = 3 of namespace `ml` is below the 4 that its gang needs (in use or on order besides: 1); raise poolwright.dev/limit-gpus of the Namespace"
         )
     );
 }

@@ -116,7 +116,7 @@ fn pods_of_daemonsets_and_workloads_get_the_defaults_too_whatever_file_has_them(
     let daemonset = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}\n\
         spec: {selector: {matchExpressions: [{key: b, operator: DoesNotExist}]}, template: {spec: {containers: [{image: x, name: a}], initContainers: [{image: x, name: b}]}}}\n";
     let manifest = parse_files([
-        ("a.yaml", deployment("").replace("resources: {requests: {cpu: '1'}}", "image: x").as_str()),
+        ("a.yaml", deployment("").replace(", resources: {requests: {cpu: '1'}}", "").as_str()),
         ("b.yaml", daemonset),
         ("c.yaml", &format!("{CLASS}{defaults}")),
     ])

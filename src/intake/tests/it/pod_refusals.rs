@@ -28,13 +28,13 @@ fn has_problems(object: &Value, problems: &[&str]) {
 #[test]
 fn a_name_that_is_no_domain_name_is_refused() {
     let named = |version: &str, kind: &str, name: &str| json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}});
-    for (version, kind) in
-        [("v1", "ConfigMap"), ("node.k8s.io/v1", "RuntimeClass"), ("example.com/v1", "Thing")]
-    {
+    let kinds = [
+        ("node.k8s.io/v1", "RuntimeClass", "handler", json!("kata")),
+        ("scheduling.k8s.io/v1", "PriorityClass", "value", json!(1)),
+    ];
+    for (version, kind, field, value) in kinds {
         let mut object = named(version, kind, "Bad_Name");
-        if kind == "RuntimeClass" {
-            object["handler"] = json!("kata");
-        }
+        object[field] = value;
         let found = refused(&object);
         assert!(
             found.len() == 1
@@ -48,7 +48,10 @@ fn a_name_that_is_no_domain_name_is_refused() {
     begun["metadata"] = json!({"generateName": "train-", "namespace": "ML"});
     let found = refused(&begun);
     assert!(found.len() == 1 && found[0].contains("metadata.namespace: "), "{found:?}");
-    read(&[named("rbac.authorization.k8s.io/v1", "Role", "system:node")]);
+    read(&[
+        named("rbac.authorization.k8s.io/v1", "Role", "system:node"),
+        named("v1", "ConfigMap", "Any_Name"),
+    ]);
     let found = refused(&named("v1", "Namespace", "a.b"));
     assert!(found[0].contains("the name `a.b`"), "a namespace has no dots: {found:?}");
 }

@@ -291,7 +291,13 @@ fn a_misspelt_part_of_an_object_or_of_its_metadata_is_refused_with_the_one_that_
             ("/metadata", "metadata.", ["namespace", "namspace"]),
         ] {
             let [meant, written] = names;
-            let found = refused(&renamed(object.clone(), part, names));
+            let changed = renamed(object.clone(), part, names);
+            if object["kind"] == "Widget" {
+                // Nothing is planned from it, whatever is meant.
+                read(&[changed]);
+                continue;
+            }
+            let found = refused(&changed);
             let end = format!(": {path}{written}: unknown field; did you mean `{meant}`?");
             assert!(found.iter().any(|one| one.ends_with(&end)), "{} {end}: {found:#?}", object["kind"]);
         }

@@ -64,7 +64,11 @@ fn jobs_that_an_api_server_refuses() {
         &object("batch/v1", "Job", "train", spec),
         [
             ("metadata.name", json!("a.b"), "metadata.name: an API server refuses the name `a.b-3`"),
-            ("spec.parallelism", json!(100_001), "spec.parallelism: `100001` is more than 100000"),
+            (
+                "spec.parallelism",
+                json!(100_001),
+                "spec.parallelism: this asks for 100001 pods, more than the 100000",
+            ),
             ("spec.maxFailedIndexes", json!(2), "spec.backoffLimitPerIndex: missing"),
             ("spec.successPolicy", json!({"rules": []}), "spec.successPolicy.rules: missing; add a rule"),
             ("spec.successPolicy", rule(json!({"succeededIndexes": "0,2-3", "succeededCount": 3})), ""),

@@ -21,9 +21,6 @@ use crate::model::idle::START;
 use crate::model::{Ends, Life, PlanOptions, Pod, PodKey, Pool, Snapshot};
 use crate::plan::pending::PendingPod;
 
-/// The number of ended pods from which on room is kept free ([`crate::plan::pack::kept_room`]). With fewer, how long pods run is a guess.
-const HISTORY: u32 = 100;
-
 /// The longest life that counts for the successor of a pod that gives way. If it runs longer, it may move again.
 const MOVES_AGAIN: SignedDuration = SignedDuration::from_hours(1);
 /// The longest time without pods that counts, for pools that keep empty nodes longer, or for ever.
@@ -38,7 +35,6 @@ const FIRST: i64 = 900;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Horizons {
     is_known: bool,
-    keeps_room: bool,
     /// The groups, from short to long.
     groups: Vec<Group>,
     /// The time in which all costs are counted.
@@ -80,8 +76,7 @@ impl Horizons {
             let number = if options.commitments.is_empty() { number(life.mean()) } else { 0 };
             groups.entry(number).or_default().push((want.pod, life));
         }
-        let keeps_room = options.keeps_room && options.commitments.is_empty() && lives.ended() >= HISTORY;
-        let mut horizons = Self { is_known: true, keeps_room, ..Self::default() };
+        let mut horizons = Self { is_known: true, ..Self::default() };
         for pods in groups.into_values() {
             let life = Life::average(pods.iter().map(|(_, life)| life));
             let paid = START + life.mean();
@@ -97,16 +92,6 @@ impl Horizons {
     /// Returns whether lives are known. If not, only prices count.
     pub fn is_known(&self) -> bool {
         self.is_known
-    }
-
-    /// Returns whether enough is known about lives to keep room free for pods without a cheaper home.
-    pub fn keeps_room(&self) -> bool {
-        self.keeps_room
-    }
-
-    /// Returns the life of a typical pod of a group.
-    pub fn life(&self, group: usize) -> Option<&Life> {
-        self.groups.get(group).map(|group| &group.life)
     }
 
     /// Returns the group of a pod.
@@ -157,11 +142,6 @@ impl Horizons {
         let micros = i128::from(price.micros()) * part;
         UsdPerHour::from_micros(u64::try_from((micros + whole / 2) / whole).unwrap_or(u64::MAX))
     }
-}
-
-/// Returns the cost of a node over a time.
-pub(crate) fn cost(price: UsdPerHour, time: SignedDuration) -> Usd {
-    Usd::of(Some(price), Duration::try_from(time).unwrap_or_default())
 }
 
 /// Returns the time for which a new node of a pool is paid if it runs only one pod.

@@ -1,6 +1,7 @@
 //! Unplaced (unschedulable) pods: finds the rule that blocks them at the closest pool, and the remedy.
 
 pub(crate) mod advised;
+pub(crate) mod allowed;
 pub(crate) mod beyond;
 pub(crate) mod choice;
 pub(crate) mod cordoned;

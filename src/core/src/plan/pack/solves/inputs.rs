@@ -3,14 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::PlanOptions;
-use crate::plan::pack::classes::{PodClass, PodClasses};
+use crate::plan::pack::classes::PodClasses;
 use crate::plan::pack::horizon::Horizons;
 use crate::plan::place::spread_hosts::Hosts;
-use crate::rules;
 use crate::rules::colocation::Colocation;
 use crate::supply::interruption_risk::Losses;
-use crate::supply::offerings::{Admissions, PoolOffering, Supply};
-use crate::supply::rooms::{Room, Rooms};
+use crate::supply::offerings::{Admissions, Supply};
 use crate::supply::spot_mix::SpotMix;
 
 pub(crate) struct SolveInputs<'s, 'a> {
@@ -21,32 +19,12 @@ pub(crate) struct SolveInputs<'s, 'a> {
     /// Returns the existing nodes and claims.
     pub hosts: &'s dyn Fn() -> Hosts<'s>,
     pub horizons: &'s Horizons,
-    /// Whether room is kept free for pods without a cheaper home.
-    pub keeps_room: bool,
     pub losses: &'s Losses,
     pub options: &'s PlanOptions,
     /// Offerings that leave no choice within the limits, as indices of the pool and of the offering.
     pub unlistable: &'s BTreeSet<(usize, usize)>,
     /// The nodes of each pool with rules on spot nodes, by index of the pool.
     pub spot_mixes: &'s BTreeMap<usize, SpotMix>,
-}
-
-impl SolveInputs<'_, '_> {
-    /// Returns whether some existing or new node could hold a pod of a class, whatever else a plan does.
-    pub fn has_home(&self, class: &PodClass<'_>, rooms: &Rooms<'_>) -> bool {
-        let holds = |room: &Room<'_>| {
-            class.on_whole().fits(&room.free) && rules::admits(class.spec, &room.labels, &room.taints).is_ok()
-        };
-        let is_home = |at: usize, offer: &PoolOffering| {
-            // The room for parts of GPUs is counted in another way.
-            let fits =
-                class.gpu_need.is_some() || class.requests.fits(&self.supply.capacities[offer.capacity]);
-            fits && self.admissions.admits(at, class.signature, offer.offering)
-        };
-        let mut pools = self.supply.pools.iter().enumerate();
-        rooms.all.iter().any(|room| holds(room))
-            || pools.any(|(at, pool)| pool.offers.iter().any(|offer| is_home(at, offer)))
-    }
 }
 
 /// Existing nodes, in the solver's numbering.

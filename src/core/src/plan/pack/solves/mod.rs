@@ -23,7 +23,6 @@ pub(crate) mod worth;
 
 pub(crate) use crate::plan::pack::solves::inputs::SolveInputs;
 use std::borrow::Cow;
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
 use std::sync::Arc;
@@ -35,7 +34,6 @@ use poolwright_solver::{BitSet, Proof, Solution, StopSignal};
 use crate::model::Pod;
 use crate::model::baseline::Baselines;
 use crate::model::plan::{CommitmentUse, PlannedGpu, Solve};
-use crate::plan::pack::kept_room;
 use crate::plan::pack::room_lives::RoomLife;
 use crate::plan::pack::solves::candidates::{Fits, NodeCandidate, candidates};
 use crate::plan::pack::solves::columns::{Columns, Source, Sources};
@@ -110,8 +108,6 @@ pub(crate) struct Packing<'a> {
     pub by_min_values: bool,
     /// Whether a pod on a new node, or a pod that is left out, has a topology spread over nodes.
     pub by_node_spread: bool,
-    /// Whether pods were kept off nodes, to keep room free for pods without a cheaper home.
-    pub by_kept_room: bool,
     /// Whether there are several steps, and pods on new nodes differ in priority.
     pub by_priority: bool,
     /// The number of tiers that bought nodes.
@@ -134,16 +130,6 @@ pub(crate) struct Packing<'a> {
 }
 
 impl<'a> Packing<'a> {
-    /// Returns the number of pods that it leaves out of each priority, the highest first. Of two results for the same classes, the one
-    /// with the smaller list leaves out fewer of the highest priority in which they differ.
-    pub fn left_by_priority(&self, inputs: &SolveInputs<'_, '_>) -> BTreeMap<Reverse<i32>, usize> {
-        let mut all: BTreeMap<Reverse<i32>, usize> = BTreeMap::new();
-        for (class, left) in inputs.classes.classes.iter().zip(&self.left) {
-            *all.entry(Reverse(class.priority)).or_default() += left.len();
-        }
-        all
-    }
-
     /// Places bundled pods on the node of their leader.
     pub fn unite(&mut self, assigned: &Assigned<'a>) {
         if assigned.bundles.is_empty() {
@@ -171,7 +157,7 @@ impl<'a> Packing<'a> {
 pub(crate) fn run<'a>(
     inputs: &SolveInputs<'_, 'a>,
     rooms: &mut Rooms<'_>,
-    mut lives: Vec<Option<RoomLife>>,
+    lives: Vec<Option<RoomLife>>,
     limits: &mut Limits,
     stop: &mut dyn StopSignal,
 ) -> Packing<'a> {
@@ -183,11 +169,6 @@ pub(crate) fn run<'a>(
     let fits = Fits::new(inputs.supply, inputs.classes);
     let holding = fits.holding(&priced, inputs);
     reserve::raise_uses(&mut priced, &holding, inputs, limits);
-    let (holding, by_kept_room) = if inputs.keeps_room {
-        kept_room::keep(inputs, &priced, holding, (&*rooms, lives.as_mut_slice()), limits)
-    } else {
-        (holding, false)
-    };
     let tiers = Tiers::new(&priced, holding);
     let holding = fits.holding(&nominal, inputs);
     reserve::raise_uses(&mut nominal, &holding, inputs, limits);
@@ -258,7 +239,6 @@ pub(crate) fn run<'a>(
         run.adopt_simpler(&tiers, unpriced.as_ref(), &before, stop);
     }
     run.note_rules(&tiers);
-    run.outcome.by_kept_room = by_kept_room;
     if inputs.options.baselines && !stop.is_abandoned() {
         run.baselines(&tiers, before);
     }
@@ -630,14 +610,13 @@ impl Run<'_, '_, '_, '_> {
     }
 
     /// Returns the rooms that fit a pod of the class.
-    fn on_rooms(&self, number: usize) -> impl Iterator<Item = usize> {
-        let class = &self.inputs.classes.classes[number];
+    fn on_rooms(&self, class: usize) -> impl Iterator<Item = usize> {
+        let class = &self.inputs.classes.classes[class];
         // It is unknown how an existing node could share or repartition its GPUs, so pods get only whole GPUs there.
         let possible = matches!(class.gpu_need, None | Some(GpuNeed::Whole(_)));
         (0..self.rooms.all.len()).filter(move |room| {
             possible
                 && self.room_admits[*room].contains(class.signature)
-                && self.lives[*room].as_ref().is_none_or(|life| !life.kept_off.contains(&number))
                 && rules::is_host(class.spec, &self.rooms.all[*room].labels)
                 && class.on_whole().fits(&self.rooms.all[*room].free)
                 && self.colocation.admits(class.profile, &self.rooms.all[*room].present)
