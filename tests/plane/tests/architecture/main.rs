@@ -47,8 +47,9 @@ const ARROWS: [(&str, &[&str]); 16] = [
         "poolwright-sim",
         &["api", "catalog", "controller", "core", "intake", "provider-contract", "report", "terms"],
     ),
-    // The demo sells the catalogue in a simulated world, through the KWOK provider's node class.
-    ("poolwright-plane", &["api", "catalog", "provider-kwok", "sim", "terms"]),
+    // The demo sells the catalogue in a simulated world, through the KWOK provider's node class, and compares the bill with a plan for
+    // all pods at once.
+    ("poolwright-plane", &["api", "catalog", "core", "intake", "provider-kwok", "sim", "solver", "terms"]),
 ];
 
 /// Dependencies that only tests may have, in addition to those above.
@@ -62,10 +63,7 @@ const ARROWS_OF_TESTS: [(&str, &[&str]); 5] = [
     ("poolwright-provider-registry", &["api", "terms"]),
     // The conformance tests of the providers run on a real API server. Other tests make plans themselves, which the real
     // scheduler then carries out.
-    (
-        "poolwright-plane",
-        &["controller", "core", "intake", "provider-aws", "provider-contract", "provider-registry", "solver"],
-    ),
+    ("poolwright-plane", &["controller", "provider-aws", "provider-contract", "provider-registry"]),
 ];
 
 /// The crates that decide or translate. They are pure functions of their arguments and can reach no cluster, clock or cloud.
