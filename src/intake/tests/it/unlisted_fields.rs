@@ -301,11 +301,12 @@ fn a_misspelt_part_of_an_object_or_of_its_metadata_is_refused_with_the_one_that_
             let end = format!(": {path}{written}: unknown field; did you mean `{meant}`?");
             assert!(found.iter().any(|one| one.ends_with(&end)), "{} {end}: {found:#?}", object["kind"]);
         }
+        let is_planned = object["kind"] != "Widget";
         let stored = renamed(stored(object, None), "/metadata", ["labels", "lables"]);
         let manifest = read(std::slice::from_ref(&stored));
         let told = "metadata.lables: this version does not know the field, and ignores it";
         let count = manifest.notes.iter().filter(|note| note.ends_with(told)).count();
-        assert_eq!(count, 1, "{}: {:?}", stored["kind"], manifest.notes);
+        assert_eq!(count, usize::from(is_planned), "{}: {:?}", stored["kind"], manifest.notes);
     }
 }
 
