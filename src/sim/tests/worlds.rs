@@ -326,8 +326,9 @@ fn a_controller_that_lets_no_pod_onto_closed_nodes_is_found() {
 
 #[test]
 fn a_controller_that_takes_a_terminating_instance_for_gone_is_found() {
-    let rule = broken_without_accidents(Sabotage::EndsNotAwaited, 1..=5);
-    assert_eq!(rule, "no claim is gone while its instance is there");
+    // A ready node is evidence that its instance still runs, so only claims whose nodes never join show it.
+    let rates = Rates { never_joins: 500, ..Rates::NONE };
+    assert_found(Sabotage::EndsNotAwaited, rates, 1..=5, "no claim is gone while its instance is there");
 }
 
 #[test]

@@ -18,6 +18,7 @@ use crate::plan::audit::topology as audit_topology;
 use crate::plan::context::PlanContext;
 use crate::plan::left_by::LeftBy;
 use crate::plan::pack::horizon::Horizons;
+use crate::plan::pack::solves::packing::Packing;
 use crate::plan::pack::{classes, room_lives, solves};
 use crate::plan::pending::{PendingPod, Settled};
 use crate::plan::place::{preferences, sticky, topology};
@@ -68,7 +69,7 @@ struct Packed<'a> {
     admissions: offerings::Admissions,
     limits: limits::Limits,
     spot_mixes: BTreeMap<usize, SpotMix>,
-    outcome: solves::Packing<'a>,
+    outcome: Packing<'a>,
     /// A lower bound for the cost of a plan without preferences; `None` if unknown.
     floor: Option<UsdPerHour>,
     /// Whether pods without a pin were kept off offerings, so that the lower bound holds only without these.

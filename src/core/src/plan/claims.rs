@@ -12,7 +12,7 @@ use crate::model::{ClaimName, CountOrPercent, OwnerKey, PodKey, Pool, PoolInWord
 use crate::plan::PlanOptions;
 use crate::plan::listing::{Listed, in_words};
 use crate::plan::pack::classes::PodClasses;
-use crate::plan::pack::solves::NewNode;
+use crate::plan::pack::solves::packing::NewNode;
 use crate::rules::colocation::Colocation;
 use crate::rules::format;
 use crate::rules::gpus::GpuForm;

@@ -6,7 +6,7 @@ use crate::model::MinValuesPolicy;
 use crate::model::plan::LabelChoice;
 use crate::plan::claims::ClaimBuilder;
 use crate::plan::listing::{Listed, MOST, Rank};
-use crate::plan::pack::solves::NewNode;
+use crate::plan::pack::solves::packing::NewNode;
 use crate::supply::flexibility::{self, KeyValues, ValueCount, applies, bars_on_demand};
 use crate::supply::offerings::PoolOffering;
 

@@ -1,6 +1,7 @@
-//! Reservations: on the real scheduler, new nodes take only the pods that they were bought for.
+//! Reservations: on the real scheduler, new nodes take only the pods that they were bought for. Retiring nodes are closed alike.
 
 mod policies;
+mod retiring;
 
 use std::fs;
 use std::path::{Path, PathBuf};

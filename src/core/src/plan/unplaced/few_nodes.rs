@@ -2,7 +2,7 @@
 
 use crate::model::TopologySpreadConstraint;
 use crate::plan::pack::classes::PodClass;
-use crate::plan::pack::solves::NewNode;
+use crate::plan::pack::solves::packing::NewNode;
 use crate::plan::unplaced::inputs::UnplacedInputs;
 use crate::rules;
 use crate::rules::pin::Pin;

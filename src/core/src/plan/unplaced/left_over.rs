@@ -6,7 +6,8 @@ use crate::demand::Members;
 use crate::model::plan::{UnplacedPod, UnplacedReason};
 use crate::model::{ObjectKey, Pod, PodKey, RequestOrigin};
 use crate::plan::left_by::LeftBy;
-use crate::plan::pack::{classes, solves};
+use crate::plan::pack::classes;
+use crate::plan::pack::solves::packing::Packing;
 use crate::plan::place::topology;
 use crate::plan::unplaced;
 use crate::plan::unplaced::cordoned::{self, CordonedNodes};
@@ -19,7 +20,7 @@ use crate::supply::rooms;
 pub(crate) struct LeftOver<'s, 'a> {
     pub inputs: unplaced::UnplacedInputs<'s, 'a>,
     pub classes: &'s classes::PodClasses<'a>,
-    pub outcome: &'s solves::Packing<'a>,
+    pub outcome: &'s Packing<'a>,
     pub assigned: &'s topology::Assigned<'a>,
     pub rooms: &'s rooms::Rooms<'a>,
     /// How many more pods of each PodGroup must have a place before any of them is placed.

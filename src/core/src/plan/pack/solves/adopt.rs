@@ -11,9 +11,9 @@ use poolwright_solver::baseline::{Bought, Simple};
 use poolwright_solver::{Problem, Proof, Solution, StopSignal};
 
 use crate::model::PodKey;
-use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::columns::{Column, Columns, Source};
 use crate::plan::pack::solves::naive::Way;
+use crate::plan::pack::solves::pass::Run;
 use crate::plan::pack::solves::tiers::{Tiers, WayNode};
 use crate::supply::limits::Limits;
 

@@ -12,7 +12,8 @@ use crate::plan::pack::layout;
 use crate::plan::pack::solves::candidates::{Choice, NodeCandidate};
 use crate::plan::pack::solves::columns::{Columns, Source};
 use crate::plan::pack::solves::inputs::ExistingNodes;
-use crate::plan::pack::solves::{NewNode, Run};
+use crate::plan::pack::solves::packing::NewNode;
+use crate::plan::pack::solves::pass::Run;
 use crate::rules::colocation::join;
 
 impl Run<'_, '_, '_, '_> {

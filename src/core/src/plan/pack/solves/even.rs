@@ -5,7 +5,7 @@
 
 use poolwright_solver::StopSignal;
 
-use crate::plan::pack::solves::Run;
+use crate::plan::pack::solves::pass::Run;
 use crate::rules::colocation::Present;
 use crate::rules::spread::hosts::HostToBuy;
 

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use poolwright_catalog::ResourceList;
 
 use crate::plan::pack::classes::PodClass;
-use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::candidates::NodeCandidate;
 use crate::plan::pack::solves::columns::{Column, Source};
+use crate::plan::pack::solves::pass::Run;
 use crate::rules::colocation::Present;
 
 impl Run<'_, '_, '_, '_> {

@@ -6,7 +6,8 @@ use poolwright_catalog::UsdPerHour;
 use poolwright_solver::problem::risk;
 
 use crate::plan::pack::solves::candidates::most_of;
-use crate::plan::pack::solves::{NewNode, Run};
+use crate::plan::pack::solves::packing::NewNode;
+use crate::plan::pack::solves::pass::Run;
 use crate::supply::interruption_risk;
 use crate::supply::offerings::PoolOffering;
 

@@ -10,9 +10,9 @@ use poolwright_solver::problem::risk;
 use crate::model::Pod;
 use crate::model::baseline::{Baseline, Baselines};
 use crate::model::plan::CommitmentUse;
-use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::columns::{Columns, Source, Sources};
 use crate::plan::pack::solves::inputs::ExistingNodes;
+use crate::plan::pack::solves::pass::Run;
 use crate::plan::pack::solves::tiers::{Tiers, WayNode};
 use crate::supply::limits::Limits;
 

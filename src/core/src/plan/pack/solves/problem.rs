@@ -8,11 +8,11 @@ use poolwright_solver::{Candidate, ExistingNode, PodClass, Problem};
 
 use crate::model::plan::Target;
 use crate::model::{ClaimName, PoolInWords};
-use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::candidates::NodeCandidate;
 use crate::plan::pack::solves::columns::{Column, Columns, Source};
 use crate::plan::pack::solves::flexible::FlexibleRules;
 use crate::plan::pack::solves::inputs::ExistingNodes;
+use crate::plan::pack::solves::pass::Run;
 use crate::rules::colocation::conflicts::Conflicts;
 use crate::rules::gpus;
 use crate::rules::gpus::GpuNeed;

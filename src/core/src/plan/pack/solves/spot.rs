@@ -18,7 +18,7 @@ use crate::model::{CountOrPercent, MinValuesPolicy};
 use crate::plan::pack::solves::candidates::NodeCandidate;
 use crate::plan::pack::solves::columns::{Column, Columns, Source};
 use crate::plan::pack::solves::floor::{Bought, Choices, MOST_CHOICES, TooEarly};
-use crate::plan::pack::solves::{Floored, Run};
+use crate::plan::pack::solves::pass::{Floored, Run};
 use crate::plan::spot_rule::SpotRule;
 use crate::supply::flexibility;
 use crate::supply::spot_mix::{SpotMix, is_spot};

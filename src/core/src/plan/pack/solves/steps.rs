@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 
 use crate::model::Pod;
-use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::naive::Way;
+use crate::plan::pack::solves::pass::Run;
 use crate::plan::pack::solves::tiers::Tiers;
 use crate::supply::limits::Limits;
 

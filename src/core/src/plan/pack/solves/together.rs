@@ -10,8 +10,8 @@ use poolwright_catalog::UsdPerHour;
 use poolwright_solver::StopSignal;
 
 use crate::plan::pack::room_lives::RoomLife;
-use crate::plan::pack::solves::Run;
 use crate::plan::pack::solves::columns::{Columns, Source};
+use crate::plan::pack::solves::pass::Run;
 use crate::plan::pack::solves::tiers::Tiers;
 use crate::supply::limits::Limits;
 use crate::supply::rooms::Rooms;

@@ -11,11 +11,14 @@ use poolwright_solver::{Proof, StopSignal};
 
 use crate::plan::pack::room_lives::RoomLife;
 use crate::plan::pack::solves::candidates::NodeCandidate;
+use crate::plan::pack::solves::packing::NewNode;
+use crate::plan::pack::solves::pass::Run;
 use crate::plan::pack::solves::tiers::{Tiers, WayNode};
-use crate::plan::pack::solves::{NOMINAL, NewNode, Run};
 use crate::supply::limits::Limits;
 use crate::supply::rooms::Rooms;
 
+/// The value used for every unknown price, so that the number of nodes is minimized.
+pub(crate) const NOMINAL: UsdPerHour = UsdPerHour::from_micros(UsdPerHour::MICROS_PER_USD);
 /// A node at an unknown price counts as much as so many of the dearest nodes, or as one for each pod if there are fewer pods. Numbers
 /// stay small enough for the solver.
 const DEAREST: usize = 1_000;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use poolwright_catalog::UsdPerHour;
 
-use crate::plan::pack::solves::Run;
+use crate::plan::pack::solves::pass::Run;
 use crate::plan::pack::solves::tiers::Tiers;
 use crate::plan::place::preferences::estimates::share;
 

@@ -12,7 +12,7 @@ use crate::model::plan::Plan;
 use crate::model::relaxed::{PreferencePolicy, WhyRelaxed};
 use crate::plan::attempt::Attempt;
 use crate::plan::context::PlanContext;
-use crate::plan::pack::solves::Packing;
+use crate::plan::pack::solves::packing::Packing;
 use crate::plan::place::preferences::estimates;
 use crate::plan::place::preferences::kept::PreferenceChoice;
 use crate::plan::place::topology::DEARER;
