@@ -3,9 +3,11 @@
 use std::io::Write;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use poolwright_controller::PlanFailure;
 use poolwright_controller::clock::SystemClock;
-use poolwright_core::plan::plan;
+use poolwright_core::Snapshot;
+use poolwright_core::plan::{Plan, PlanOptions, StopSignal, plan};
 
 use crate::args::ReplanFlags;
 use crate::exit::{ExitStatus, Failure};
@@ -17,6 +19,15 @@ const LIMIT: Duration = Duration::from_secs(5);
 
 /// Plans again, and prints the outcome.
 pub fn run(flags: &ReplanFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
+    run_with(plan, flags, out)
+}
+
+/// Plans again with this planner.
+fn run_with(
+    plan: impl FnOnce(&Snapshot, Timestamp, &PlanOptions, &mut dyn StopSignal) -> Plan,
+    flags: &ReplanFlags,
+    out: &mut impl Write,
+) -> Result<ExitStatus, Failure> {
     let source = source::file(&flags.file).map_err(Failure::bad_input)?;
     let saved = PlanFailure::read(&source.text).map_err(|cause| {
         Failure::bad_input(format!(
@@ -68,16 +79,19 @@ fn tell(saved: &PlanFailure, out: &mut impl Write) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::path::PathBuf;
     use std::sync::Arc;
 
-    use jiff::Timestamp;
-    use poolwright_core::plan::PlanOptions;
-    use poolwright_core::{Pod, PodKey, PodSpec, Snapshot};
+    use poolwright_core::{Pod, PodKey, PodSpec};
 
     use super::*;
 
-    #[test]
-    fn an_input_that_the_controller_saved_is_planned_again() {
+    /// Saves an input with one pod, and plans it again with this planner. Returns what was printed, and the outcome unless it panicked.
+    fn replan(
+        name: &str,
+        planner: fn(&Snapshot, Timestamp, &PlanOptions, &mut dyn StopSignal) -> Plan,
+    ) -> (String, Option<Result<ExitStatus, Failure>>) {
         let pod = Pod::waiting(PodKey::new("ml", "bad"), PodSpec::default());
         let pods = [pod.key.clone()];
         let snapshot = Snapshot {
@@ -86,14 +100,32 @@ mod tests {
         };
         let options = PlanOptions { include_waiting: true, ..PlanOptions::default() };
         let failure = PlanFailure::new(&pods, &snapshot, &options, Timestamp::UNIX_EPOCH);
-        let directory = std::env::temp_dir().join(format!("poolwright-replan-{}", std::process::id()));
+        let directory: PathBuf =
+            std::env::temp_dir().join(format!("poolwright-replan-{name}-{}", std::process::id()));
         let file = failure.write(&directory).unwrap();
         let mut out = Vec::new();
-        let status = run(&ReplanFlags { file }, &mut out);
+        let outcome =
+            catch_unwind(AssertUnwindSafe(|| run_with(planner, &ReplanFlags { file }, &mut out))).ok();
         std::fs::remove_dir_all(&directory).unwrap();
-        assert!(matches!(status, Ok(ExitStatus::Done)), "{status:?}");
-        let said = String::from_utf8(out).unwrap();
+        (String::from_utf8(out).unwrap(), outcome)
+    }
+
+    #[test]
+    fn an_input_that_the_controller_saved_is_planned_again() {
+        let (said, outcome) = replan("planned", plan);
+        assert!(matches!(outcome, Some(Ok(ExitStatus::Done))), "{outcome:?}");
         assert!(said.contains("because a plan with them failed: ml/bad.\n"), "{said}");
         assert!(said.contains("Nodes: 0, for $0.00/h. Pods left out: 1.\nPod ml/bad: "), "{said}");
+    }
+
+    #[test]
+    fn a_plan_that_panicked_panics_again_after_its_pods_are_named() {
+        fn poisoned(snapshot: &Snapshot, _: Timestamp, _: &PlanOptions, _: &mut dyn StopSignal) -> Plan {
+            assert!(snapshot.pods.get(&PodKey::new("ml", "bad")).is_none(), "a bug");
+            Plan::default()
+        }
+        let (said, outcome) = replan("panicked", poisoned);
+        assert!(outcome.is_none(), "{outcome:?}");
+        assert!(said.contains("because a plan with them failed: ml/bad.\n"), "{said}");
     }
 }

@@ -62,7 +62,7 @@ pub enum ConditionType {
     VolumesDetached,
     /// Claim: its instance is being terminated.
     InstanceTerminating,
-    /// Claim: it is deleted, and its instance runs on, because its tags were changed.
+    /// Claim: its instance seems to run, but its cloud does not find it.
     InstanceUnlisted,
     /// Pool or node class: the summary of its other conditions.
     Ready,

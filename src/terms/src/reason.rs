@@ -87,7 +87,7 @@ reasons! {
     InitializationTimeout: "The node joined, but was not usable in time. Poolwright terminates it and plans its pods again.", "Check drivers, device plugins and startup taints, or raise `deadlines.initialization`.";
     Initialized: "The node is ready and advertises the promised resources.", "Nothing.";
     InstanceGone: "The instance no longer exists, although Poolwright did not terminate it. Poolwright plans its pods again.", "Find out who terminated it: a person, another controller, or the cloud.";
-    InstanceUnlisted: "The claim is deleted, but its instance runs on: its cloud does not find it by its tags, and does not let Poolwright terminate it by its id.", "Restore the tags of the instance, or terminate it yourself.";
+    InstanceUnlisted: "The claim's instance seems to run, but its cloud does not find it. Either the claim is deleted, and the instance can be terminated neither by its tags nor by its id. Or its node is ready, and the cloud does not know its id.", "Read the message: restore the tags of the instance or terminate it yourself, or correct the credentials of the controller.";
     Interrupted: "The cloud takes the instance back, or will maintain its machine.", "Nothing: Poolwright plans its pods again.";
     InvalidBuffer: "`spec.buffer` of the pool is invalid.", "Correct the entry that the message names.";
     InvalidDuration: "A duration of the pool is invalid.", "Write whole numbers with h, m, s or ms, such as `90s` or `1h30m`.";
@@ -159,6 +159,7 @@ reasons! {
     VolumeUnusable: "The pod cannot use one of its volumes until you correct something.", "Correct the PersistentVolumeClaim, volume or StorageClass that the message names.";
     VolumesAttached: "Volumes are still attached to the node.", "Nothing. If it takes long, check the CSI driver.";
     WithinLimits: "No limit of the pool leaves pods waiting.", "Nothing.";
+    WriteDenied: "The API server denies a change of the node or pod, because RBAC or an admission policy forbids it. Poolwright tries again within five minutes, unless the instance is gone.", "Allow Poolwright to change nodes and pods: check RBAC and admission policies.";
 }
 
 impl Reason {

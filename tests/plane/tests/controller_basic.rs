@@ -1,7 +1,9 @@
-//! The controller on a real control plane, in the test's process: pods get nodes, and both end. Without one of its tasks, it ends.
+//! The controller on a real control plane, in the test's process: pods get nodes, and both end. Without one of its tasks, it ends. With
+//! a planner that has a bug, it goes on.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,9 +16,13 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use poolwright_api::{NodeClaim, NodePool};
-use poolwright_controller::Config;
+use poolwright_controller::{Config, Environment, PlanFailure};
+use poolwright_core::plan::{Plan, PlanOptions, StopSignal, plan};
+use poolwright_core::{PodKey, Snapshot};
+use poolwright_plane::trial::Cluster;
 use poolwright_plane::{
-    CONTROLLER_BINDINGS, ControlPlane, Options, apply, create_namespace, install_crds, wait_for,
+    CONTROLLER_BINDINGS, ControlPlane, Options, apply, create_namespace, install_crds, poolwright_binary,
+    unique, wait_for,
 };
 use poolwright_provider_contract::Connected;
 use poolwright_provider_kwok::{KwokProvider, Settings};
@@ -69,6 +75,16 @@ async fn limited(plane: &ControlPlane, admin: &Client) -> anyhow::Result<Client>
 
 /// Starts a controller whose cloud has this background task.
 fn start(client: &Client, limited: &Client, background: Option<BoxFuture<'static, ()>>) -> Running {
+    start_in(Environment::default(), None, (client, limited), background)
+}
+
+/// Starts a controller in this environment, which saves inputs of failed plans in this directory.
+fn start_in(
+    environment: Environment,
+    save_failures: Option<PathBuf>,
+    (client, limited): (&Client, &Client),
+    background: Option<BoxFuture<'static, ()>>,
+) -> Running {
     let catalogue = Arc::new(poolwright_catalog::builtin());
     let provider = Arc::new(KwokProvider::new(client.clone(), catalogue, now(), Settings::default()));
     let cloud = tokio::spawn({
@@ -77,11 +93,12 @@ fn start(client: &Client, limited: &Client, background: Option<BoxFuture<'static
     });
     let mut config = Config::new("controller-basic", "poolwright");
     config.http = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    config.save_failures = save_failures;
     let (stop, stopped) = oneshot::channel::<()>();
     let providers = vec![Connected { provider, background }];
     let client = limited.clone();
     let controller = tokio::spawn(async move {
-        poolwright_controller::run(config, client, providers, async {
+        poolwright_controller::run_in(environment, config, client, providers, async {
             let _ = stopped.await;
         })
         .await
@@ -90,16 +107,21 @@ fn start(client: &Client, limited: &Client, background: Option<BoxFuture<'static
 }
 
 async fn create_pods(client: &Client, namespace: &str, count: usize) -> anyhow::Result<()> {
-    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     for number in 0..count {
-        let pod = serde_json::from_value(json!({
-            "metadata": {"name": format!("train-{number}")},
-            "spec": {"containers": [{"name": "main", "image": "train", "resources": {
-                "requests": {"cpu": "2", "memory": "4Gi"}, "limits": {"nvidia.com/gpu": 1, "cpu": "2", "memory": "4Gi"},
-            }}]},
-        }))?;
-        pods.create(&PostParams::default(), &pod).await?;
+        create_pod(client, namespace, &format!("train-{number}")).await?;
     }
+    Ok(())
+}
+
+async fn create_pod(client: &Client, namespace: &str, name: &str) -> anyhow::Result<()> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let pod = serde_json::from_value(json!({
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "main", "image": "train", "resources": {
+            "requests": {"cpu": "2", "memory": "4Gi"}, "limits": {"nvidia.com/gpu": 1, "cpu": "2", "memory": "4Gi"},
+        }}]},
+    }))?;
+    pods.create(&PostParams::default(), &pod).await?;
     Ok(())
 }
 
@@ -220,6 +242,55 @@ async fn a_controller_ends_with_the_background_task_of_its_cloud_and_releases_it
     assert_eq!(why.to_string(), "the task `kwok` ended; this is a bug");
     assert_eq!(holder().await.unwrap(), None, "its successor need not wait");
     running.cloud.abort();
+}
+
+/// Plans as the planner does, but has a bug: it panics while the pod `poison` waits.
+fn poisoned(snapshot: &Snapshot, now: Timestamp, options: &PlanOptions, stop: &mut dyn StopSignal) -> Plan {
+    assert!(snapshot.pods.iter().all(|(key, _)| key.name() != "poison"), "a bug of this test's planner");
+    plan(snapshot, now, options, stop)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_with_which_planning_panics_is_set_aside_and_saved_and_the_others_get_nodes() {
+    let plane = ControlPlane::start(Options::everything()).await.unwrap();
+    let client = plane.client().unwrap();
+    install_crds(&client, &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crds")).await.unwrap();
+    let namespace = create_namespace(&client, "poisoned").await.unwrap();
+    apply(&client, &namespace, POOL).await.unwrap();
+    let limited = limited(&plane, &client).await.unwrap();
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(unique("failures"));
+    let environment = Environment { plan: Arc::new(poisoned), ..Environment::default() };
+    let running = start_in(environment, Some(directory.clone()), (&client, &limited), None);
+    create_pod(&client, &namespace, "poison").await.unwrap();
+    create_pods(&client, &namespace, 3).await.unwrap();
+
+    let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
+    wait_for("the three other pods to run on a node", SOON, async || {
+        let list = pods.list(&ListParams::default()).await?.items;
+        let is_bound = |pod: &&Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+        let mut bound: Vec<String> = list.iter().filter(is_bound).map(ResourceExt::name_any).collect();
+        bound.sort();
+        ensure!(bound == ["train-0", "train-1", "train-2"], "bound are {bound:?}");
+        Ok(())
+    })
+    .await
+    .unwrap();
+    let note = Cluster::new(client.clone()).wait_said("Pod", "poison", "PlanFailed").await.unwrap();
+
+    let file = std::fs::read_dir(&directory).unwrap().next().unwrap().unwrap().path();
+    assert!(note.contains(&file.display().to_string()), "{note}");
+    let saved = PlanFailure::read(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!((saved.repeats, &saved.pods[..]), (true, &[PodKey::new(&namespace, "poison")][..]));
+    let mut replan = Command::new(poolwright_binary().unwrap());
+    let replan = replan.args(["debug", "replan"]).arg(&file).output().unwrap();
+    let said = String::from_utf8(replan.stdout).unwrap();
+    assert!(said.contains(&format!("a plan with them failed: {namespace}/poison.")), "{said}");
+    assert!(said.contains("This version plans them."), "it has no such bug: {said}");
+
+    running.stop.send(()).unwrap();
+    running.controller.await.unwrap().unwrap();
+    running.cloud.abort();
+    std::fs::remove_dir_all(&directory).unwrap();
 }
 
 /// Describes the claims, for failure messages.

@@ -42,6 +42,9 @@ fn at_work(claim: &Claim, node: Option<&Node>, pods: Option<usize>) -> String {
     if let Some(sick) = said(claim, ConditionType::Unhealthy, ConditionStatus::True) {
         return sick;
     }
+    if let Some(unlisted) = said(claim, ConditionType::InstanceUnlisted, ConditionStatus::True) {
+        return unlisted;
+    }
     // A pool without a repair rule gives its claims no condition for this.
     if let Some(node) = node.filter(|node| !node.ready) {
         return format!("node {} is not ready", node.name);

@@ -125,11 +125,14 @@ impl Executor {
 
     /// Returns whether the node of this instance shows that it runs, although its cloud does not know it.
     ///
-    /// A cloud that announced the end is believed.
+    /// A cloud that announced the end is believed. One that did not know the instance before the claim was deleted says nothing new,
+    /// so against it the node counts for as long as it is ready.
     fn seems_to_run(&self, claim: &Claim, id: &str) -> bool {
         let now = self.context.clock.now();
         let since = claim.since(ConditionType::InstanceTerminating).or(claim.deleting_since);
-        since.is_some_and(|since| now.duration_since(since) < NODE_COUNTS)
+        let unlisted = claim.since(ConditionType::InstanceUnlisted).zip(claim.deleting_since);
+        let was_unlisted = unlisted.is_some_and(|(unlisted, deleted)| unlisted < deleted);
+        (was_unlisted || since.is_some_and(|since| now.duration_since(since) < NODE_COUNTS))
             && !claim.ends_soon(now)
             && self.context.world.view(|all| all.nodes.with_provider_id(id).is_some_and(|node| node.ready))
     }

@@ -23,6 +23,19 @@ struct State {
 struct Wait {
     failures: u32,
     until: Duration,
+    /// Whether the other actions of the lane go on meanwhile.
+    is_passed: bool,
+}
+
+/// Whether an action may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It may.
+    Now,
+    /// It waits for a retry, and the next actions of its lane go on without it.
+    Passed,
+    /// It waits for a retry, and so do the next actions of its lane.
+    Waits,
 }
 
 /// The busy lanes, and the kinds of action that wait for a retry.
@@ -50,10 +63,14 @@ impl Lanes {
         Some(InLane { lane: lane.to_owned(), lanes: self.clone() })
     }
 
-    /// Returns whether this kind of action must still wait for a retry in this lane.
-    pub fn must_wait(&self, lane: &str, kind: &'static str, now: Duration) -> bool {
+    /// Returns whether this kind of action may run in this lane, or must still wait for a retry.
+    pub fn turn(&self, lane: &str, kind: &'static str, now: Duration) -> Turn {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.waits.get(&(lane.to_owned(), kind)).is_some_and(|wait| now < wait.until)
+        match state.waits.get(&(lane.to_owned(), kind)).filter(|wait| now < wait.until) {
+            None => Turn::Now,
+            Some(wait) if wait.is_passed => Turn::Passed,
+            Some(_) => Turn::Waits,
+        }
     }
 
     /// Returns when the next wait ends.
@@ -84,20 +101,31 @@ impl InLane {
 
     /// Registers a failure. Returns how long to wait: at least `at_least`, and twice as long as last time.
     pub fn failed(&self, kind: &'static str, at_least: Duration, now: Duration) -> Duration {
+        self.back_off(kind, at_least, now, false)
+    }
+
+    /// Registers a failure like [`Self::failed`], for which the next actions of the lane need not wait.
+    pub fn passed(&self, kind: &'static str, at_least: Duration, now: Duration) -> Duration {
+        self.back_off(kind, at_least, now, true)
+    }
+
+    fn back_off(&self, kind: &'static str, at_least: Duration, now: Duration, is_passed: bool) -> Duration {
         let mut state = self.lanes.state.lock().unwrap_or_else(PoisonError::into_inner);
         // Old entries belong to deleted objects.
         state.waits.retain(|_, wait| now < wait.until.saturating_add(LONGEST_WAIT * 2));
-        let wait = state.waits.entry((self.lane.clone(), kind)).or_insert(Wait { failures: 0, until: now });
-        let doubled = FIRST_WAIT.saturating_mul(1 << wait.failures.min(16));
+        let key = (self.lane.clone(), kind);
+        let failures = state.waits.get(&key).map_or(0, |wait| wait.failures);
+        let doubled = FIRST_WAIT.saturating_mul(1 << failures.min(16));
         let pause = doubled.max(at_least).min(LONGEST_WAIT);
-        *wait = Wait { failures: wait.failures.saturating_add(1), until: now.saturating_add(pause) };
+        let until = now.saturating_add(pause);
+        state.waits.insert(key, Wait { failures: failures.saturating_add(1), until, is_passed });
         pause
     }
 
     /// Registers that the action must be repeated after `pause`.
     pub fn again(&self, kind: &'static str, pause: Duration, now: Duration) {
         let mut state = self.lanes.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let wait = Wait { failures: 0, until: now.saturating_add(pause) };
+        let wait = Wait { failures: 0, until: now.saturating_add(pause), is_passed: false };
         state.waits.insert((self.lane.clone(), kind), wait);
     }
 }
@@ -143,8 +171,8 @@ mod tests {
         let lane = lanes.enter("nodeclaim/a").unwrap();
         let zero = Duration::ZERO;
         assert_eq!(lane.failed("launch", zero, T), Duration::from_millis(500));
-        assert!(lanes.must_wait("nodeclaim/a", "launch", T));
-        assert!(!lanes.must_wait("nodeclaim/a", "delete", T), "another kind of action need not wait");
+        assert_eq!(lanes.turn("nodeclaim/a", "launch", T), Turn::Waits);
+        assert_eq!(lanes.turn("nodeclaim/a", "delete", T), Turn::Now, "another kind of action need not wait");
         assert_eq!(lanes.next_end(T), Some(T + Duration::from_millis(500)));
         assert_eq!(lane.failed("launch", zero, T), Duration::from_secs(1));
         assert_eq!(lane.failed("launch", Duration::from_mins(1), T), Duration::from_mins(1));
@@ -152,8 +180,10 @@ mod tests {
             lane.failed("launch", zero, T);
         }
         assert_eq!(lane.failed("launch", zero, T), LONGEST_WAIT);
+        assert_eq!(lane.passed("launch", zero, T), LONGEST_WAIT, "it waits as long");
+        assert_eq!(lanes.turn("nodeclaim/a", "launch", T), Turn::Passed, "and the next actions do not");
         lane.worked("launch");
-        assert!(!lanes.must_wait("nodeclaim/a", "launch", T));
+        assert_eq!(lanes.turn("nodeclaim/a", "launch", T), Turn::Now);
         assert_eq!(lane.failed("launch", zero, T), Duration::from_millis(500));
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! Actions on one claim and its node form a lane and run in order. Lanes run concurrently. Actions for a busy lane are dropped,
 //! because `core` decides them again when the lane is free. After a failure, the rest of the lane is dropped, so a node never
-//! opens before its pods are nominated.
+//! opens before its pods are nominated. Only a write that may be denied for ever holds up nothing else (`denied`).
 //!
 //! Results that matter for decisions go back to `core` as an [`Outcome`](core::Outcome), and `core` returns further actions.
 
 mod claims;
 pub mod context;
+mod denied;
 pub mod event_writer;
 mod evictions;
 mod give_back;
@@ -42,7 +43,7 @@ use tracing::{debug, error, warn};
 
 pub use claims::CreateResult;
 pub use interruption::RecordResult;
-use lanes::{InLane, Lanes};
+use lanes::{InLane, Lanes, Turn};
 use progress::Progress;
 use slots::Slots;
 
@@ -94,8 +95,10 @@ impl Executor {
             }
         }
         let now = self.context.clock.monotonic();
-        for (lane, actions) in lanes {
-            if self.lanes.must_wait(&lane, kind(&actions[0]), now) {
+        for (lane, mut actions) in lanes {
+            let turn = |action: &Action| self.lanes.turn(&lane, kind(action), now);
+            actions.retain(|action| turn(action) != Turn::Passed);
+            if actions.first().map(turn) != Some(Turn::Now) {
                 continue;
             }
             let Some(in_lane) = self.lanes.enter(&lane) else { continue };
@@ -113,7 +116,7 @@ impl Executor {
             actions.into_iter().partition(|action| matches!(action, Action::Nominate { .. }));
         for action in nominations {
             let outcome = Box::pin(self.attempt(&action)).await;
-            if let Progress::Retry(_, why) = &outcome {
+            if let Progress::Retry(_, why) | Progress::Passed(_, why) = &outcome {
                 warn!(why, "a pod could not be nominated, so no pod is evicted for it yet");
             }
             if !matches!(outcome, Progress::Done) {
@@ -153,8 +156,10 @@ impl Executor {
         let mut changed = false;
         for action in actions {
             let kind = kind(&action);
-            if self.lanes.must_wait(lane, kind, self.context.clock.monotonic()) {
-                break;
+            match self.lanes.turn(lane, kind, self.context.clock.monotonic()) {
+                Turn::Now => {}
+                Turn::Passed => continue,
+                Turn::Waits => break,
             }
             let outcome = self.attempt(&action).await;
             let now = self.context.clock.monotonic();
@@ -175,6 +180,11 @@ impl Executor {
                     warn!(lane, action = kind, why, retry_in = ?wait, "an action failed");
                     changed = true;
                     break;
+                }
+                Progress::Passed(at_least, why) => {
+                    let wait = in_lane.passed(kind, at_least, now);
+                    warn!(lane, action = kind, why, retry_in = ?wait, "an action failed; the next ones go on without it");
+                    changed = true;
                 }
                 Progress::NotLeading => break,
             }

@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::Patch;
 use poolwright_core::lifecycle::reservation;
-use poolwright_core::{Claim, ClaimName, Snapshot};
+use poolwright_core::{Claim, ClaimName, Snapshot, Subject};
 use poolwright_intake::node_taint;
 use poolwright_terms::Taint;
 use poolwright_terms::keys::{CORDON_TAINT, CORDONED_UNTIL_ANNOTATION, REGISTERED_LABEL, RESERVED_TAINT};
 use serde_json::{Value, json};
-use tracing::{info, warn};
+use tracing::info;
 
 use super::progress::{Progress, failed, refused};
-use super::status::{Changed, WRITE_LIMIT, is_conflict, is_invalid, is_not_found, patch_params};
+use super::status::{Changed, WRITE_LIMIT, is_conflict, is_denied, is_not_found, patch_params};
 use super::{Executor, taints};
 
 /// The number of reads after conflicts before the action is retried later.
@@ -61,11 +61,10 @@ impl Executor {
                     return Progress::Done;
                 }
                 Err(error) if is_conflict(&error) || is_from_watch && is_not_found(&error) => {}
-                // An admission policy may deny it for ever. The node could not end if its lane stopped here.
-                Err(error) if is_invalid(&error) && self.is_leaving(name) => {
-                    let why = failed("writing the node", error);
-                    warn!(node = name, ?why, "the node is not closed, and its NodeClaim ends all the same");
-                    return Progress::NothingToDo;
+                // A node that is leaving could not end if its lane stopped here.
+                Err(error) if is_denied(&error) => {
+                    let is_vital = !self.is_leaving(name);
+                    return self.denied(&Subject::Node(name.to_owned()), "writing the node", error, is_vital);
                 }
                 Err(error) => return failed("writing the node", error),
             }

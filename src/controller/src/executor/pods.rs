@@ -4,14 +4,14 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, Toleration};
 use kube::api::{ListParams, Patch};
-use poolwright_core::{self as core, ClaimName, ObjectKey, PodPhase, PodRole, Uid, lifecycle};
+use poolwright_core::{self as core, ClaimName, ObjectKey, PodPhase, PodRole, Subject, Uid, lifecycle};
 use poolwright_terms::keys::RESERVED_TAINT;
 use serde_json::json;
 use tracing::{debug, warn};
 
 use super::Executor;
 use super::progress::{Progress, failed, refused};
-use super::status::{WRITE_LIMIT, is_conflict, patch_params};
+use super::status::{WRITE_LIMIT, is_conflict, is_denied, patch_params};
 use crate::leader::writer::WriteError;
 
 /// The number of attempts after conflicts before the action is retried later.
@@ -41,6 +41,9 @@ impl Executor {
             Err(WriteError::Failed(kube::Error::Api(status))) if status.code == 422 => {
                 debug!(%pod, node, why = %status.message, "not nominated");
                 Progress::NothingToDo
+            }
+            Err(error) if is_denied(&error) => {
+                self.denied(&Subject::Pod(pod.clone()), "nominating the pod", error, false)
             }
             Err(error) => failed("nominating a pod", error),
         }

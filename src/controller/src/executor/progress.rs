@@ -15,6 +15,8 @@ pub enum Progress {
     Again(Duration),
     /// Failed; retry with back-off, after at least this time.
     Retry(Duration, String),
+    /// Failed; retry with back-off, after at least this time. The next action of the lane may run without it.
+    Passed(Duration, String),
     /// We do not lead.
     NotLeading,
 }
@@ -31,7 +33,7 @@ impl Progress {
             Self::Done => "done",
             Self::NothingToDo => "nothing-to-do",
             Self::Again(_) => "again",
-            Self::Retry(..) => "retry",
+            Self::Retry(..) | Self::Passed(..) => "retry",
             Self::NotLeading => "not-leading",
         }
     }

@@ -220,10 +220,12 @@ impl Executor {
             Err(error) if is_conflict(&error) => None,
             // An admission policy may deny it for ever. Its instance is gone, and its claim must not stay for that.
             Err(error) if is_invalid(&error) => {
-                let why = failed("deleting the node", error);
+                let subject = Subject::Node(name.to_owned());
+                let outcome =
+                    self.denied(&subject, "deleting the node, whose instance is gone", error, false);
                 warn!(
                     node = name,
-                    ?why,
+                    ?outcome,
                     "the instance is gone, but the Node object stays: delete it yourself"
                 );
                 None

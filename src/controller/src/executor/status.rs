@@ -131,6 +131,11 @@ pub fn is_invalid(error: &WriteError<kube::Error>) -> bool {
     matches!(error, WriteError::Failed(kube::Error::Api(status)) if status.code == 422)
 }
 
+/// Returns whether the API server denies the write for its content or its author: an admission policy or RBAC forbids it.
+pub fn is_denied(error: &WriteError<kube::Error>) -> bool {
+    is_invalid(error) || matches!(error, WriteError::Failed(kube::Error::Api(status)) if status.code == 403)
+}
+
 /// Returns whether the write conflicted with another one.
 pub fn is_conflict(error: &WriteError<kube::Error>) -> bool {
     matches!(error, WriteError::Failed(kube::Error::Api(status)) if status.is_conflict())

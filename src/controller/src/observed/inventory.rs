@@ -218,27 +218,48 @@ impl Inventory {
         let mut look_ups = futures::stream::iter(absent.into_iter().map(async |absent| {
             let found = timeout(LIMIT, provider.get(&absent.provider_id)).await;
             let late = || Err(ProviderError::Transient(format!("no answer within {LIMIT:?}")));
-            found.unwrap_or_else(|_| late()).map(|found| (absent, found))
+            (absent, found.unwrap_or_else(|_| late()))
         }))
         .buffer_unordered(LOOK_UPS);
-        let (mut gone, mut unseen) = (Vec::new(), 0);
-        while let Some((absent, found)) = look_ups.try_next().await? {
-            let Some(instance) = found else {
-                gone.push(absent);
-                // At once: among many look-ups, a later one may fail in each round.
-                if let why @ Some(_) = doubt(&gone, known) {
-                    self.set_doubt(provider, why)?;
+        let (mut gone, mut unseen, mut failed, mut failure) = (Vec::new(), 0, Vec::new(), None);
+        while let Some((absent, found)) = look_ups.next().await {
+            match found {
+                Ok(None) => {
+                    gone.push(absent);
+                    // At once: among many look-ups, a later one may fail in each round.
+                    if let why @ Some(_) = doubt(&gone, known) {
+                        self.set_doubt(provider, why)?;
+                    }
                 }
-                continue;
-            };
-            warn!(
-                instance = instance.provider_id,
-                "the cloud has this instance, but its listing by tags lacks it: check its tags"
-            );
-            unseen += 1;
-            let Absent { provider_id, claim_uid, node_class, .. } = absent;
-            listed.push(ListedInstance { provider_id, claim_uid, node_class, launched: instance.launched });
+                Ok(Some(instance)) => {
+                    warn!(
+                        instance = instance.provider_id,
+                        "the cloud has this instance, but its listing by tags lacks it: check its tags"
+                    );
+                    unseen += 1;
+                    listed.push(absent.there(instance.launched));
+                }
+                Err(error) => {
+                    let labels = [provider.name(), "get", error_label(&error)];
+                    self.observers.metrics.provider_errors.with_label_values(&labels).inc();
+                    warn!(
+                        instance = absent.provider_id,
+                        %error,
+                        "the listing lacks this instance, and it could not be looked up; it counts as there, and the next round looks again"
+                    );
+                    failed.push(absent);
+                    failure = Some(error);
+                }
+            }
         }
+        // What is unknown counts as there, unless the listing would be doubted without it: then no doubt ends, and nothing is gone.
+        if let Some(error) = failure {
+            let unknown: Vec<Absent> = gone.iter().chain(&failed).cloned().collect();
+            if doubt(&unknown, known).is_some() {
+                return Err(error);
+            }
+        }
+        listed.extend(failed.into_iter().map(|absent| absent.there(at)));
         self.set_doubt(provider, None)?;
         Ok((listed, unseen))
     }

@@ -9,6 +9,7 @@
 //! expected before those controllers exist.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -23,10 +24,13 @@ const STILL_COMING: SignedDuration = SignedDuration::from_secs(30);
 
 /// The most expected pods of one owner. A tenant can write any number into a controller, and each expected pod takes memory and time.
 pub const MOST_OF_OWNER: u64 = 5_000;
-/// The most expected pods of one namespace.
-pub const MOST_OF_NAMESPACE: u64 = 10_000;
-/// The most expected pods in all.
-pub const MOST: u64 = 20_000;
+/// The most text of the expected pods of one owner, in bytes. Each is a copy of its example, in which a tenant can write up to the
+/// size of an object, 1.5 MiB. Usual pods have two to four kilobytes, so their number ends first.
+const MOST_TEXT_OF_OWNER: u64 = 24 << 20;
+/// The limits of one owner, of one namespace, and of all.
+const OF_OWNER: Amount = Amount { pods: MOST_OF_OWNER, text: MOST_TEXT_OF_OWNER };
+const OF_NAMESPACE: Amount = Amount { pods: 2 * MOST_OF_OWNER, text: 2 * MOST_TEXT_OF_OWNER };
+const OF_ALL: Amount = Amount { pods: 4 * MOST_OF_OWNER, text: 4 * MOST_TEXT_OF_OWNER };
 
 /// The pods that one owner is about to create.
 #[derive(Clone, Debug)]
@@ -67,23 +71,63 @@ pub fn expected(snapshot: &Snapshot, now: Timestamp) -> Vec<ExpectedPods<'_>> {
     all
 }
 
+/// An amount of expected pods.
+#[derive(Clone, Copy, Default)]
+struct Amount {
+    pods: u64,
+    /// The size of their models as text, in bytes.
+    text: u64,
+}
+
+impl Amount {
+    /// Returns how many more pods with this much text a limit allows.
+    fn room_below(self, limit: Self, text: u64) -> u64 {
+        let pods = limit.pods.saturating_sub(self.pods);
+        pods.min(limit.text.saturating_sub(self.text) / text.max(1))
+    }
+
+    fn add(&mut self, pods: u64, text: u64) {
+        self.pods += pods;
+        self.text += pods * text;
+    }
+}
+
 /// The expected pods so far.
 #[derive(Default)]
 struct Room<'a> {
-    all: u64,
-    of_namespace: BTreeMap<&'a str, u64>,
+    all: Amount,
+    of_namespace: BTreeMap<&'a str, Amount>,
 }
 
 impl<'a> Room<'a> {
-    /// Returns how many of these pods may be expected, and counts them.
-    fn take(&mut self, namespace: &'a str, pods: u64) -> u64 {
-        let of_namespace = self.of_namespace.entry(namespace).or_default();
-        let room = (MOST - self.all).min(MOST_OF_NAMESPACE - *of_namespace).min(MOST_OF_OWNER);
-        let taken = pods.min(room);
-        self.all += taken;
-        *of_namespace += taken;
+    /// Returns how many copies of a pod may be expected, and counts them.
+    fn take(&mut self, example: &'a Pod, pods: u64) -> u64 {
+        if pods == 0 {
+            return 0;
+        }
+        let text = size_as_text(example);
+        let of_namespace = self.of_namespace.entry(example.key.namespace()).or_default();
+        let room = self.all.room_below(OF_ALL, text).min(of_namespace.room_below(OF_NAMESPACE, text));
+        let taken = pods.min(room).min(Amount::default().room_below(OF_OWNER, text));
+        self.all.add(taken, text);
+        of_namespace.add(taken, text);
         taken
     }
+}
+
+/// Returns the size of a pod's model as text, in bytes, without making the text.
+fn size_as_text(pod: &Pod) -> u64 {
+    struct Size(u64);
+    impl fmt::Write for Size {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0 += text.len() as u64;
+            Ok(())
+        }
+    }
+    let mut size = Size(0);
+    // A size does not refuse text.
+    let _ = write!(size, "{pod:?}");
+    size.0
 }
 
 pub(super) fn uids<'a>(families: &[Vec<Unit<'a>>]) -> BTreeSet<&'a Uid> {
@@ -122,7 +166,7 @@ fn of_family<'a>(
         let template = || unit.part.map(|part| &part.example).filter(|example| can_be(example, false));
         let Some(example) = tried.copied().or_else(template) else { continue };
         let lacking = left.take(example, wanted);
-        let missing = room.take(example.key.namespace(), lacking);
+        let missing = room.take(example, lacking);
         let untried = pods.iter().any(|pod| pod.phase == PodPhase::Waiting);
         let stopped = unit.part.is_none() && unit.controllers.iter().all(|workload| workload.wanted == 0);
         if !stopped && (missing > 0 || untried) {

@@ -60,6 +60,8 @@ pub(crate) struct LifecycleContext<'a> {
     pub(crate) successors: BTreeSet<Arc<OwnerKey>>,
     /// Claims whose nodes are kept for buffers.
     pub(crate) buffered: BTreeSet<ClaimName>,
+    /// The kinds of node classes of which the listing has none of the instances that must be there.
+    pub(crate) unproven: BTreeSet<&'a str>,
     /// The number of empty nodes of each pool that this decision closes.
     pub(crate) closing: BTreeMap<PoolName, u64>,
     /// The number of unhealthy nodes and of all nodes, by pool; filled on demand.
@@ -108,6 +110,7 @@ impl<'a> LifecycleContext<'a> {
             coming,
             successors,
             buffered: BTreeSet::new(),
+            unproven: BTreeSet::new(),
             closing: BTreeMap::new(),
             sick: BTreeMap::new(),
             decision,
@@ -163,10 +166,32 @@ impl<'a> LifecycleContext<'a> {
         gangs.fold(own, |since, gang| Some(since?.max((*gang)?)))
     }
 
-    /// Returns whether the claim's instance is missing in a listing that should contain it. A listing with a time in the future
-    /// was made before the wall clock was set back, so it proves nothing. A listing can be wrong, such as with the credentials of
-    /// another account, so a node that is ready proves that its instance is there, unless Poolwright terminated it.
+    /// Returns whether the claim's instance is gone: a listing lacks it, and no ready node proves that it is there. A listing can be
+    /// wrong, such as with the credentials of another account. Of an instance that Poolwright terminates, a node proves nothing.
     pub(crate) fn instance_is_gone(&self, claim: &Claim) -> bool {
+        self.is_missing(claim) && !self.is_proven(claim)
+    }
+
+    /// Returns whether a ready node proves that the claim's instance is there, although a listing lacks it.
+    pub(crate) fn runs_unlisted(&self, claim: &Claim) -> bool {
+        self.is_missing(claim) && self.is_proven(claim)
+    }
+
+    /// Returns whether the listing contains the claim's instance.
+    pub(crate) fn is_listed(&self, claim: &Claim) -> bool {
+        let (listed, launched) = (self.snapshot.instances.as_ref(), claim.launched.as_ref());
+        listed.zip(launched).is_some_and(|(all, launched)| all.get(&launched.provider_id).is_some())
+    }
+
+    /// Returns whether the claim's node is ready, and Poolwright does not terminate its instance.
+    fn is_proven(&self, claim: &Claim) -> bool {
+        claim.since(ConditionType::InstanceTerminating).is_none()
+            && self.node(claim).is_some_and(|node| node.ready)
+    }
+
+    /// Returns whether the claim's instance is missing in a listing that should contain it. A listing with a time in the future
+    /// was made before the wall clock was set back, so it proves nothing.
+    fn is_missing(&self, claim: &Claim) -> bool {
         let Some(launched) = &claim.launched else { return false };
         let Some(instances) = &self.snapshot.instances else { return false };
         let since = claim.since(ConditionType::Launched).unwrap_or(claim.created);
@@ -174,8 +199,6 @@ impl<'a> LifecycleContext<'a> {
             && instances.at >= after(since, SignedDuration::from_secs(30))
             && instances.get(&launched.provider_id).is_none()
             && !instances.iter().any(|instance| instance.claim_uid == claim.uid)
-            && (claim.since(ConditionType::InstanceTerminating).is_some()
-                || self.node(claim).is_none_or(|node| !node.ready))
     }
 
     pub(crate) fn act(&mut self, action: Action) {

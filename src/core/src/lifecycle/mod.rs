@@ -20,6 +20,7 @@ pub(crate) mod replicas;
 pub(crate) mod reserve;
 pub(crate) mod retire;
 pub(crate) mod start;
+pub(crate) mod unlisted;
 pub(crate) mod waiting;
 
 pub use crate::lifecycle::advertised::lacks;
@@ -44,6 +45,7 @@ pub fn decide(snapshot: &Snapshot, now: Timestamp, placement: PlacementMode) -> 
     let mut context = LifecycleContext::new(snapshot, now, placement);
     let opening = opening::choose(&mut context);
     context.buffered = buffer::kept(&mut context);
+    context.unproven = unlisted::kinds_without_proof(&context);
     for claim in snapshot.claims.values().map(Arc::as_ref) {
         if claim.deleting_since.is_some() {
             end::decide(&mut context, claim);

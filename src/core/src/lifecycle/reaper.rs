@@ -1,4 +1,4 @@
-//! The reaper: terminates instances without a claim (garbage collection).
+//! The reaper: terminates instances without a claim (garbage collection), unless the listing may be of another account.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,8 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>) {
     let Some(instances) = &context.snapshot.instances else { return };
     let claims: BTreeSet<&Uid> = context.snapshot.claims.values().map(|claim| &claim.uid).collect();
     for instance in instances.iter().filter(|instance| !claims.contains(&instance.claim_uid)) {
-        if context.ended(after(instance.launched, GRACE)) {
+        let is_unproven = context.unproven.contains(instance.node_class.kind.as_str());
+        if !is_unproven && context.ended(after(instance.launched, GRACE)) {
             context.act(Action::Reap {
                 provider_id: instance.provider_id.clone(),
                 claim_uid: instance.claim_uid.clone(),

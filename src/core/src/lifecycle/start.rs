@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::action::{Action, Event, EventType, Subject};
 use crate::lifecycle::context::{LifecycleContext, REPEAT, after, is, is_not, words};
 use crate::lifecycle::opening::Opening;
-use crate::lifecycle::{empty, interruption, repair, reserve, retire};
+use crate::lifecycle::{empty, interruption, repair, reserve, retire, unlisted};
 use crate::model::{Claim, Node, ObjectKey, Pod, PodPhase};
 
 /// The time that the scheduler may take to bind a pod to the open node that was bought for it.
@@ -37,9 +37,11 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, opening:
             "instance {} no longer exists, and Poolwright did not terminate it; its pods are planned again",
             launched.provider_id
         );
+        unlisted::end(context, claim, Reason::InstanceGone, &message);
         context.record_event(&claim.name, EventType::Warning, Reason::InstanceGone, message);
         return context.delete(claim, false);
     }
+    unlisted::decide(context, claim);
     if claim.since(ConditionType::Launched).is_none() {
         let message = format!("{} runs as {}", launched.offering, launched.provider_id);
         context.conditions(claim, [is(ConditionType::Launched, Reason::Launched, message)]);
@@ -90,6 +92,12 @@ fn launch(context: &mut LifecycleContext<'_>, claim: &Claim) {
     if context.ended(deadline) {
         let why = format!("no instance was launched within {}", words(claim.deadlines.launch));
         return give_up(context, claim, Reason::LaunchTimeout, why);
+    }
+    if context.unproven.contains(claim.node_class.kind.as_str()) {
+        let message = "no instance is launched, because the cloud knows none of the instances whose nodes are ready; check the credentials, the \
+                       account and the region of the controller";
+        return context
+            .conditions(claim, [is_not(ConditionType::Launched, Reason::InstanceUnlisted, message)]);
     }
     context.act(Action::Launch { claim: claim.name.clone() });
     context.wake(after(context.now, REPEAT));

@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use crate::model::duration::{OF_SERVICES, SEPARATOR};
 use crate::model::life::{Life, ONE};
@@ -114,7 +115,39 @@ pub struct Lives {
     prior: Vec<u64>,
 }
 
+/// What is known about how long pods run, as it is saved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct SavedLives {
+    tables: BTreeMap<String, LifeTable>,
+    /// The pods that run, by kind and step of their age. Later steps have none.
+    running: BTreeMap<String, Vec<u32>>,
+}
+
 impl Lives {
+    /// Returns what is known, to save it; `None` if nothing is, not even a prior.
+    pub(crate) fn saved(&self) -> Option<SavedLives> {
+        let counts = |(kind, curve): (&String, &Curve)| {
+            let last = curve.running.iter().rposition(|count| *count > 0)?;
+            Some((kind.clone(), curve.running[..=last].to_vec()))
+        };
+        let running = self.curves.iter().filter_map(counts).collect();
+        (!self.is_blank()).then(|| SavedLives { tables: self.tables.clone(), running })
+    }
+
+    /// Works out again what was known when it was saved.
+    pub(crate) fn of_saved(saved: &SavedLives) -> Self {
+        let mut lives = Self::prior();
+        lives.set_tables(saved.tables.clone());
+        let running = saved.running.iter().map(|(kind, counts)| {
+            let mut counts = counts.clone();
+            counts.resize(AGES, 0);
+            (kind.as_str(), counts)
+        });
+        lives.work_out(&running.collect());
+        lives
+    }
+
     /// Expectations before any pod has ended.
     pub fn prior() -> Self {
         let survival = |age: u64| (PRIOR_MEDIAN * CERTAIN) / (PRIOR_MEDIAN + age);
@@ -174,6 +207,11 @@ impl Lives {
                 counts[at] += 1;
             }
         }
+        self.work_out(&ages);
+    }
+
+    /// Works the tables out again, with the number of pods of each kind that run, by step of their age.
+    fn work_out(&mut self, ages: &BTreeMap<&str, Vec<u32>>) {
         let mut curves: BTreeMap<String, Curve> = BTreeMap::new();
         let kinds = ages.keys().copied().chain(self.tables.keys().map(String::as_str));
         let mut kinds: Vec<&str> = kinds.collect();

@@ -40,8 +40,8 @@ pub struct PlanOptions {
     pub sharing: Sharing,
     /// The counted cost of spot interruptions; `None` to ignore them.
     pub spot_risk: Option<SpotRisk>,
-    /// All commitments, by name: where two cover equally good offerings, their order may decide. The planner subtracts the part that existing nodes use ([`crate::plan::left_of_commitments`]). They are not saved.
-    #[serde(skip)]
+    /// All commitments, by name: where two cover equally good offerings, their order may decide. The planner subtracts the part that existing nodes use ([`crate::plan::left_of_commitments`]).
+    #[serde(default)]
     pub commitments: Vec<Commitment>,
     /// Whether preferences of pods influence which nodes are bought.
     pub preferences: PreferencePolicy,

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use poolwright_catalog::{InstanceTypeName, MigProfile, OfferingId, RankedOffering, Usd, UsdPerHour};
 use poolwright_solver::Proof;
 use poolwright_terms::{NodeClassRef, Reason, Taint};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::model::baseline::Baselines;
 use crate::model::claim::Deadlines;
@@ -159,7 +159,17 @@ pub struct Commitment {
     /// The amount available to Poolwright's nodes; in a plan, the amount left of it.
     pub left: UsdPerHour,
     /// The amount that a node of each offering uses; above zero. No offering is in two commitments.
+    #[serde(serialize_with = "write_rates", deserialize_with = "read_rates")]
     pub rates: BTreeMap<OfferingId, UsdPerHour>,
+}
+
+/// Writes rates as a list, because keys of maps are texts in JSON.
+fn write_rates<S: Serializer>(rates: &BTreeMap<OfferingId, UsdPerHour>, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(rates)
+}
+
+fn read_rates<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<OfferingId, UsdPerHour>, D::Error> {
+    Ok(Vec::<(OfferingId, UsdPerHour)>::deserialize(from)?.into_iter().collect())
 }
 
 impl Commitment {

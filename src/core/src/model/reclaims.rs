@@ -1,9 +1,10 @@
 //! Recent reclaims of instances by the cloud.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 /// Recent reclaims of instances of one offering.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reclaims {
     /// The time at which they stop counting.
     pub until: Timestamp,

@@ -1,9 +1,9 @@
 //! The input of a plan as plain lists, to save it where a plan failed and to repeat the plan elsewhere.
 //!
-//! The model has no environments, command lines, images or contents of secrets. Annotations are left out too. So is what
-//! Poolwright has learned (durations, reclaims, retirements), and the instances of clouds.
+//! The model has no environments, command lines, images or contents of secrets. Annotations are left out too. So are the instances of
+//! clouds, and what the last plan decided about nodes that retire and pods that give way.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -11,12 +11,16 @@ use poolwright_catalog::{Catalogue, InstanceTypeName, OfferingId, ResourceList};
 use poolwright_terms::NodeClassRef;
 use serde::{Deserialize, Serialize};
 
+use crate::model::arrivals::{Arrivals, Bursts};
 use crate::model::budget::PodDisruptionBudget;
 use crate::model::claim::Claim;
 use crate::model::claims::Claims;
 use crate::model::daemonset::DaemonSet;
 use crate::model::disruption::DisruptionBudget;
 use crate::model::gang::Gang;
+use crate::model::idle::Gaps;
+use crate::model::life_table::LifeTable;
+use crate::model::lives::{Lives, SavedLives};
 use crate::model::names::{ClaimName, PoolName, Uid};
 use crate::model::node::Node;
 use crate::model::nodes::Nodes;
@@ -28,6 +32,7 @@ use crate::model::pod_key::{ObjectKey, PodKey};
 use crate::model::pool::Pool;
 use crate::model::profile::Service;
 use crate::model::quota::Quota;
+use crate::model::reclaims::Reclaims;
 use crate::model::snapshot::Snapshot;
 use crate::model::volumes::{Attachment, NodeDrivers, StorageClass, Volume, VolumeClaim};
 use crate::model::workload::Workload;
@@ -63,6 +68,15 @@ pub struct SavedSnapshot {
     short_of_capacity: bool,
     unpatchable: BTreeSet<String>,
     disruption_budgets: Vec<DisruptionBudget>,
+    #[serde(default)]
+    reclaims: Keyed<(NodeClassRef, OfferingId), Reclaims>,
+    /// How long pods run; `None` if plans do not count time.
+    #[serde(default)]
+    lives: Option<SavedLives>,
+    #[serde(default)]
+    gaps: BTreeMap<String, LifeTable>,
+    #[serde(default)]
+    arrivals: BTreeMap<String, Bursts>,
 }
 
 fn saved<K: Clone, V: Clone>(all: &PersistentMap<K, Arc<V>>) -> Keyed<K, V> {
@@ -121,6 +135,14 @@ impl From<&Snapshot> for SavedSnapshot {
             short_of_capacity: from.short_of_capacity,
             unpatchable: from.unpatchable.clone(),
             disruption_budgets: from.disruption_budgets.to_vec(),
+            reclaims: from
+                .reclaims
+                .iter()
+                .map(|(offering, reclaims)| (offering.clone(), *reclaims))
+                .collect(),
+            lives: from.lives.saved(),
+            gaps: from.gaps.tables().clone(),
+            arrivals: from.arrivals.sizes().clone(),
         }
     }
 }
@@ -155,6 +177,10 @@ impl From<SavedSnapshot> for Snapshot {
             short_of_capacity: from.short_of_capacity,
             unpatchable: from.unpatchable,
             disruption_budgets: from.disruption_budgets.into(),
+            reclaims: from.reclaims.into_iter().collect(),
+            lives: Arc::new(from.lives.as_ref().map_or_else(Lives::default, Lives::of_saved)),
+            gaps: Arc::new(Gaps::of_tables(from.gaps)),
+            arrivals: Arc::new(Arrivals::of_sizes(from.arrivals)),
             ..Self::default()
         };
         for namespace in from.namespaces {
@@ -193,6 +219,8 @@ impl Snapshot {
 
 #[cfg(test)]
 mod tests {
+    use jiff::SignedDuration;
+
     use crate::model::pod::PodSpec;
 
     use super::*;
@@ -221,5 +249,29 @@ mod tests {
         for one in [snapshot, reduced] {
             assert_eq!(Snapshot::from(SavedSnapshot::from(&one)), one);
         }
+    }
+
+    #[test]
+    fn what_was_learned_is_the_same_after_it_was_saved() {
+        let at = |minutes| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes);
+        let mut lives = Lives::prior();
+        lives.observe(&["1 GPUs".to_owned()], SignedDuration::from_mins(7), true, at(0));
+        let mut running = Pod::waiting(PodKey::new("ml", "runs"), PodSpec::default());
+        running.duration.kinds = vec!["1 GPUs".to_owned()];
+        running.duration.started = Some(at(0));
+        lives.refresh([&running].into_iter(), at(60));
+        let (mut gaps, mut arrivals) = (Gaps::default(), Arrivals::default());
+        gaps.observe("g5.xlarge/gpu", SignedDuration::from_mins(3), true, at(0));
+        arrivals.came("1 nvidia.com/gpu/gpu", (at(0), at(0)), None, 20);
+        let class = NodeClassRef { group: "g".into(), kind: "K".into(), name: "n".into() };
+        let offering = poolwright_catalog::builtin().offerings()[0].id.clone();
+        let snapshot = Snapshot {
+            lives: Arc::new(lives),
+            gaps: Arc::new(gaps),
+            arrivals: Arc::new(arrivals),
+            reclaims: [((class, offering), Reclaims { until: at(90), consecutive: 2 })].into(),
+            ..Snapshot::default()
+        };
+        assert_eq!(Snapshot::from(SavedSnapshot::from(&snapshot)), snapshot);
     }
 }

@@ -65,6 +65,10 @@ pub fn claim(snapshot: &Snapshot, now: Timestamp, plan: &Plan, name: &ClaimName)
         let retires = retiring::reason(snapshot, plan, now, claim);
         lines.push(retires.unwrap_or_else(|| stands(snapshot, now, claim)));
     }
+    // Of a deleted claim, its stage says it.
+    let unlisted = claim.since(ConditionType::InstanceUnlisted).filter(|_| claim.deleting_since.is_none());
+    let unlisted = unlisted.and_then(|_| message(claim, ConditionType::InstanceUnlisted));
+    lines.extend(unlisted.map(|why| format!("Something is wrong: {why}.")));
     lines.extend(node.into_iter().flat_map(|node| health::of_node(node, Some(claim), repair.as_ref(), now)));
     if is_replaced {
         lines.extend(runs(snapshot, claim));

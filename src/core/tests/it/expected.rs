@@ -80,6 +80,17 @@ fn one_controller_that_asks_for_millions_of_pods_is_planned_for_in_part_and_told
 }
 
 #[test]
+fn a_pod_in_which_a_tenant_writes_much_is_copied_less_often() {
+    let label = |at: usize| (format!("example.com/label-{at:05}"), "x".repeat(63));
+    let first = Pod { labels: (0..10_000).map(label).collect(), ..member("train-0", 0) };
+    let snapshot = with(with(cluster(aws(), [pool("gpu")]), [first]), [job(2_000, 1)]);
+    let all = expected(&snapshot, at(10));
+    let [one] = all.as_slice() else { panic!("{all:?}") };
+    assert!((10..50).contains(&one.missing), "{}", one.missing);
+    assert_eq!(one.missing + one.beyond, 1_999, "the others are told of");
+}
+
+#[test]
 fn the_jobs_of_one_namespace_leave_room_for_those_of_others() {
     let jobs = |namespace: &str, count: usize| {
         let key = |name: String| ObjectKey::new(namespace, name);

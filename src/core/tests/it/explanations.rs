@@ -330,6 +330,8 @@ fn a_claim_says_that_its_instance_runs_on_without_its_tags() {
     }
     let told = told_of(ends, claimed_node());
     assert_eq!(told, ["It is being deleted since 1m: this is InstanceUnlisted."]);
+    let told = told_of(true_since(initialized(), ConditionType::InstanceUnlisted, 50), claimed_node());
+    assert_eq!(told[1], "Something is wrong: as the test says.");
 }
 
 #[test]

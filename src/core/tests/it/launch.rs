@@ -152,3 +152,53 @@ fn an_instance_that_a_later_listing_lacks_is_gone_and_its_claim_with_it() {
         }]
     );
 }
+
+#[test]
+fn nothing_is_launched_while_the_cloud_knows_none_of_the_instances_whose_nodes_are_ready() {
+    let lone = Claim { planned_pods: vec![], ..initialized() };
+    let new = Claim { name: ClaimName("d".into()), uid: Uid("uid-d".into()), ..claim() };
+    let snapshot = with(with(cluster(aws(), [pool("gpu")]), [lone, new]), [claimed_node()]);
+    let mut snapshot = with(snapshot, [pod("p", requests(1, 1, 1))]);
+    let launches = |snapshot: &Snapshot| {
+        let actions = decide(snapshot, at(50)).actions;
+        actions.iter().any(|action| matches!(action, Action::Launch { .. }))
+    };
+    snapshot.instances = Some(Instances::new(at(40), []));
+    assert!(!launches(&snapshot), "it may be another account");
+    assert!(launches(&with(snapshot, [Node { ready: false, ..claimed_node() }])), "the instance is gone");
+}
+
+#[test]
+fn a_claim_says_that_its_node_is_ready_although_the_cloud_does_not_know_its_instance() {
+    let unlisted = |claim: Claim, node: Node, listed: Vec<ListedInstance>| {
+        let mut snapshot = with(with(cluster(aws(), [pool("gpu")]), [claim]), [node]);
+        snapshot.instances = Some(Instances::new(at(40), listed));
+        let actions = decide(&snapshot, at(50)).actions;
+        let is_deleted = actions.iter().any(|action| matches!(action, Action::DeleteClaim { .. }));
+        let updates = actions.into_iter().filter_map(|action| match action {
+            Action::SetConditions { conditions, .. } => Some(conditions),
+            _ => None,
+        });
+        let told = updates.flatten().find(|one| one.kind == ConditionType::InstanceUnlisted);
+        (told.map(|one| (one.status, one.reason, one.message)), is_deleted)
+    };
+    let (told, is_deleted) = unlisted(initialized(), claimed_node(), vec![]);
+    let (status, reason, message) = told.expect("it says so");
+    assert_eq!((status, reason, is_deleted), (ConditionStatus::True, Reason::InstanceUnlisted, false));
+    assert!(message.contains("kwok://c") && message.contains("credentials"), "{message}");
+
+    let recorded = || true_since(initialized(), ConditionType::InstanceUnlisted, 40);
+    let listed = ListedInstance {
+        provider_id: "kwok://c".into(),
+        claim_uid: Uid("uid-c".into()),
+        node_class: node_class(),
+        launched: at(10),
+    };
+    let ended = |reason| Some((ConditionStatus::False, reason));
+    let (told, is_deleted) = unlisted(recorded(), claimed_node(), vec![listed]);
+    let told = told.map(|(status, reason, _)| (status, reason));
+    assert_eq!((told, is_deleted), (ended(Reason::Launched), false));
+    let (told, is_deleted) = unlisted(recorded(), Node { ready: false, ..claimed_node() }, vec![]);
+    let told = told.map(|(status, reason, _)| (status, reason));
+    assert_eq!((told, is_deleted), (ended(Reason::InstanceGone), true));
+}

@@ -45,3 +45,19 @@ fn an_instance_that_is_not_recorded_yet_is_known_by_the_uid_of_its_claim() {
     snapshot.instances = Some(Instances::new(at(200), [instance("kwok://c", "uid-c", 0)]));
     assert_eq!(decide(&snapshot, at(200)).actions, [Action::Launch { claim: ClaimName("c".into()) }]);
 }
+
+#[test]
+fn nothing_is_reaped_while_the_listing_has_none_of_the_instances_whose_nodes_are_ready() {
+    let reaped = |snapshot: &Snapshot| {
+        let actions = decide(snapshot, at(100)).actions;
+        actions.iter().any(|action| matches!(action, Action::Reap { .. }))
+    };
+    let other = Claim { name: ClaimName("d".into()), uid: Uid("uid-d".into()), ..claim() };
+    let other = true_since(launched(other), ConditionType::Launched, 10);
+    let orphan = || instance("kwok://x", "uid-x", 10);
+    let mut snapshot = with(with(cluster(aws(), [pool("gpu")]), [initialized(), other]), [claimed_node()]);
+    snapshot.instances = Some(Instances::new(at(90), [orphan()]));
+    assert!(!reaped(&snapshot), "the listing may be of another account");
+    snapshot.instances = Some(Instances::new(at(90), [orphan(), instance("kwok://d", "uid-d", 10)]));
+    assert!(reaped(&snapshot), "it has another of our instances");
+}

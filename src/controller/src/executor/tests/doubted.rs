@@ -109,6 +109,28 @@ async fn a_node_that_stays_ready_for_ever_holds_its_claim_for_ten_minutes() {
 }
 
 #[tokio::test]
+async fn a_node_that_was_ready_without_a_known_instance_before_its_deletion_holds_its_claim_while_it_is_ready()
+ {
+    let scene = Scene::deleted().await;
+    scene.node_is(true);
+    let ago = |minutes| scene.executor.context.clock.now() - jiff::SignedDuration::from_mins(minutes);
+    let mut claim = Claim { deleting_since: Some(ago(10)), ..(*scene.claim()).clone() };
+    let unlisted = poolwright_core::Condition {
+        status: poolwright_terms::ConditionStatus::True,
+        since: ago(20),
+        reason: Some(Reason::InstanceUnlisted),
+        message: String::new(),
+    };
+    claim.conditions.insert(poolwright_terms::ConditionType::InstanceUnlisted, unlisted);
+    let outcome = scene.executor.terminate(&claim, false).await;
+    assert!(matches!(outcome, Progress::Again(_)), "{outcome:?}");
+    assert!(scene.api.get(CLAIM).is_some());
+    scene.node_is(false);
+    assert!(matches!(scene.executor.terminate(&claim, false).await, Progress::Done));
+    assert_eq!(scene.api.get(CLAIM), None);
+}
+
+#[tokio::test]
 async fn an_instance_that_a_doubted_cloud_shows_is_terminated_and_its_claim_stays_until_the_doubt_ends() {
     let scene = Scene::deleted().await;
     scene.doubt(Some(WHY));

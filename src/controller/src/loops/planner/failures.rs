@@ -35,7 +35,7 @@ pub struct PlanFailure {
     pub repeats: bool,
     /// The pods that were set aside.
     pub pods: Vec<PodKey>,
-    /// The options of the plan, without commitments and options of the solver.
+    /// The options of the plan, without options of the solver.
     pub options: PlanOptions,
     /// The snapshot, as far as it is saved.
     pub snapshot: SavedSnapshot,
@@ -44,7 +44,6 @@ pub struct PlanFailure {
 impl PlanFailure {
     /// Creates the content of a file.
     pub fn new(pods: &[PodKey], snapshot: &Snapshot, options: &PlanOptions, now: Timestamp) -> Self {
-        let usual = PlanOptions::default();
         Self {
             api_version: poolwright_terms::API_VERSION.to_owned(),
             kind: KIND.to_owned(),
@@ -52,7 +51,7 @@ impl PlanFailure {
             now,
             repeats: false,
             pods: pods.to_vec(),
-            options: PlanOptions { solver: usual.solver, commitments: usual.commitments, ..options.clone() },
+            options: PlanOptions { solver: PlanOptions::default().solver, ..options.clone() },
             snapshot: SavedSnapshot::from(snapshot),
         }
     }
@@ -178,6 +177,11 @@ fn named(pods: &[PodKey]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use jiff::SignedDuration;
+    use poolwright_catalog::UsdPerHour;
+    use poolwright_core::Lives;
+    use poolwright_core::plan::Commitment;
+
     use super::*;
 
     #[test]
@@ -186,16 +190,29 @@ mod tests {
         let _ = fs::remove_dir_all(&directory);
         let mut snapshot = Snapshot::default();
         let class = poolwright_terms::NodeClassRef { group: "g".into(), kind: "K".into(), name: "n".into() };
-        snapshot.catalogues.insert(class, Ok(std::sync::Arc::new(poolwright_catalog::builtin())));
+        let catalogue = poolwright_catalog::builtin();
+        let covered = catalogue.offerings()[0].id.clone();
+        snapshot.catalogues.insert(class, Ok(std::sync::Arc::new(catalogue)));
+        let mut lives = Lives::prior();
+        lives.observe(&["1 GPUs".to_owned()], SignedDuration::from_mins(7), true, Timestamp::UNIX_EPOCH);
+        snapshot.lives = std::sync::Arc::new(lives);
         let pods = [PodKey::new("ml", "bad")];
         let options = PlanOptions {
             spot_risk: Some(poolwright_core::plan::SpotRisk::default()),
             namespace_limits: [(poolwright_core::NamespaceLimit::Nodes, 3)].into(),
+            commitments: vec![Commitment {
+                name: "savings".to_owned(),
+                left: UsdPerHour::from_micros(5_000_000),
+                rates: [(covered, UsdPerHour::from_micros(700_001))].into(),
+            }],
             ..PlanOptions::default()
         };
         let failure = PlanFailure::new(&pods, &snapshot, &options, Timestamp::UNIX_EPOCH);
         let path = failure.write(&directory).unwrap();
-        assert_eq!(PlanFailure::read(&fs::read_to_string(path).unwrap()), Ok(failure));
+        let read = PlanFailure::read(&fs::read_to_string(path).unwrap());
+        assert_eq!(read.as_ref(), Ok(&failure));
+        let (read, learned) = (Snapshot::from(read.unwrap().snapshot), snapshot.lives.tables());
+        assert_eq!((read.lives.tables(), read.lives.is_blank()), (learned, false));
         for other in 1..MOST_FILES {
             fs::write(directory.join(format!("{PREFIX}{other}")), "").unwrap();
         }

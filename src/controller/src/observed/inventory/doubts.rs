@@ -16,12 +16,24 @@ pub(super) struct Absent {
     pub(super) is_unconfirmed: bool,
     /// Whether its node is ready.
     pub(super) is_ready: bool,
+    /// Whether its node has been ready for longer than a node can be without its instance.
+    pub(super) runs_on: bool,
+}
+
+impl Absent {
+    /// Returns the instance as listed: it is there, although the listing lacks it.
+    pub(super) fn there(self, launched: Timestamp) -> ListedInstance {
+        let Self { provider_id, claim_uid, node_class, .. } = self;
+        ListedInstance { provider_id, claim_uid, node_class, launched }
+    }
 }
 
 /// The fewest instances that make a listing doubtful when it lacks them, unless it lacks all.
 const DOUBTFUL: usize = 3;
 /// How long a cloud may take to list a new instance.
 const UNTIL_LISTED: SignedDuration = SignedDuration::from_secs(30);
+/// How long a node may seem ready without its instance. The node lifecycle controller notices within 40 to 50 seconds.
+const SEEMS_READY: SignedDuration = SignedDuration::from_mins(2);
 
 /// Returns the instances that a listing of a provider at `at` lacks, and how many it should have at least.
 ///
@@ -51,12 +63,15 @@ pub(super) fn absent(
         if ids.contains(launched.provider_id.as_str()) || uids.contains(&claim.uid) {
             continue;
         }
+        let unlisted = claim.since(ConditionType::InstanceUnlisted);
+        let has_lasted = |since: Timestamp| since.checked_add(SEEMS_READY).is_ok_and(|until| until <= at);
         absent.push(Absent {
             provider_id: launched.provider_id.clone(),
             claim_uid: claim.uid.clone(),
             node_class: claim.node_class.clone(),
             is_unconfirmed: (is_ready || node.is_none()) && !claim.ends_soon(at),
             is_ready,
+            runs_on: is_ready && unlisted.is_some_and(has_lasted),
         });
     }
     (absent, known)
@@ -66,12 +81,13 @@ pub(super) fn absent(
 ///
 /// A small cluster has no three instances, so there all of them count, at least two. One of them must have a ready node: those
 /// that never joined may have failed to start, for instance by a limit of their volumes. A single instance that vanishes is
-/// normal: somebody terminated it, and its node stays ready for most of a minute. A doubt would only delay its replacement.
+/// normal: somebody terminated it, and its node stays ready for most of a minute. A doubt would only delay its replacement. So a
+/// single one counts once its node has stayed ready for longer, by the condition `InstanceUnlisted` of its claim.
 pub(super) fn doubt(gone: &[Absent], known: usize) -> Option<String> {
     let unconfirmed = || gone.iter().filter(|one| one.is_unconfirmed);
     let count = unconfirmed().count();
     let are_most = count >= DOUBTFUL && count * 2 > known;
-    let are_all = count >= 2 && count == known;
+    let are_all = count == known && (count >= 2 || unconfirmed().any(|one| one.runs_on));
     ((are_most || are_all) && unconfirmed().any(|one| one.is_ready)).then(|| {
         format!(
             "the cloud knows {count} of {known} instances neither by their tags nor by their ids, although nothing in the cluster \

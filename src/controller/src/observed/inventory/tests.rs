@@ -91,16 +91,21 @@ impl Scene {
 
     /// Makes claims say that their instances are being terminated.
     fn terminating(&self, claims: &[&str]) {
+        self.record(claims, ConditionType::InstanceTerminating, Reason::Terminating);
+    }
+
+    /// Records a condition of claims as true.
+    fn record(&self, claims: &[&str], kind: ConditionType, reason: Reason) {
         let ObserverContext { world, clock, .. } = &self.inventory.observers;
         for name in claims {
             let mut claim = Claim::clone(&world.claim(&ClaimName((*name).to_owned())).expect("the claim"));
             let condition = Condition {
                 status: ConditionStatus::True,
                 since: clock.now(),
-                reason: Some(Reason::Terminating),
+                reason: Some(reason),
                 message: String::new(),
             };
-            claim.conditions.insert(ConditionType::InstanceTerminating, condition);
+            claim.conditions.insert(kind, condition);
             self.put(claim);
         }
     }
@@ -251,6 +256,54 @@ async fn a_small_cluster_that_loses_all_instances_is_doubted_and_one_that_loses_
     }
 }
 
+#[tokio::test]
+async fn a_single_instance_is_doubted_once_its_node_has_stayed_ready_for_longer_than_it_can_alone() {
+    let scene = Scene::with(&["a"]).await;
+    scene.cloud.lose("a");
+    assert_eq!(scene.list().await, Ok(Vec::new()), "it may have ended moments ago");
+    // The next listing is an hour later.
+    scene.record(&["a"], ConditionType::InstanceUnlisted, Reason::InstanceUnlisted);
+    let Err(ProviderError::Invalid(why)) = scene.list().await else { panic!("the listing is believed") };
+    assert!(why.contains("1 of 1 instances"), "{why}");
+    scene.terminating(&["a"]);
+    assert!(scene.list().await.is_err(), "the doubt outlasts the deletion of its claim");
+    scene.node("a", false);
+    assert_eq!(scene.list().await, Ok(Vec::new()));
+    assert_eq!(scene.doubt(), None);
+}
+
+#[tokio::test]
+async fn an_instance_that_cannot_be_looked_up_counts_as_there_and_does_not_hold_up_the_others() {
+    let scene = Scene::with(&THREE).await;
+    scene.cloud.lose("a");
+    scene.node("a", false);
+    scene.cloud.retag("b", "");
+    let listed = async || -> Vec<String> {
+        let listed = scene.list().await.expect("a listing");
+        let mut claims: Vec<_> = listed.into_iter().map(|one| one.claim_uid.0).collect();
+        claims.sort();
+        claims
+    };
+    scene.cloud.limit_look_ups(0);
+    assert_eq!(listed().await, THREE);
+    let failed = &scene.inventory.observers.metrics.provider_errors;
+    assert_eq!(failed.with_label_values(&["memory", "get", "throttled"]).get(), 2);
+    scene.cloud.limit_look_ups(2);
+    assert_eq!(listed().await, ["b", "c"], "the next round looks again");
+}
+
+#[tokio::test]
+async fn a_doubt_stays_while_instances_that_could_end_it_cannot_be_looked_up() {
+    let scene = Scene::with(&THREE).await;
+    for name in THREE {
+        scene.cloud.lose(name);
+    }
+    assert!(scene.list().await.is_err());
+    scene.cloud.limit_look_ups(0);
+    assert!(matches!(scene.list().await, Err(ProviderError::Throttled(_))));
+    assert!(scene.doubt().is_some());
+}
+
 fn gone(unconfirmed: usize, confirmed: usize, is_ready: bool) -> Vec<Absent> {
     let of = |is_unconfirmed| Absent {
         provider_id: "i-1".to_owned(),
@@ -258,6 +311,7 @@ fn gone(unconfirmed: usize, confirmed: usize, is_ready: bool) -> Vec<Absent> {
         node_class: class(),
         is_unconfirmed,
         is_ready: is_ready && is_unconfirmed,
+        runs_on: false,
     };
     (0..unconfirmed).map(|_| of(true)).chain((0..confirmed).map(|_| of(false))).collect()
 }
