@@ -5,16 +5,53 @@
 //! ray-project/kuberay, the labels of jobset.sigs.k8s.io and leaderworkerset.sigs.k8s.io.
 
 use k8s_openapi::api::core::v1 as k8s;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_core::{GangMark, GroupRole};
 
+use crate::duration::ignored_annotations;
 use crate::error::object_name;
 use crate::pod::key_of;
 use crate::pod_sets::{self, MPI_ROLE, RAY_NODE, TRAINING_JOB, TRAINING_ROLE, needed_role};
 
-/// Labels and annotations that name the PodGroup of another scheduler: Volcano's, and that of the plugin coscheduling. How many pods
-/// start together is only in that PodGroup, which is not read.
-const OTHER_GROUPS: [&str; 3] =
-    ["scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name", "scheduling.x-k8s.io/pod-group"];
+/// Labels and annotations that name the PodGroup of another scheduler: Volcano's, and that of the plugin coscheduling, whose older
+/// versions had other labels. How many pods start together is only in that PodGroup, which is not read.
+const OTHER_GROUPS: [&str; 5] = [
+    "scheduling.k8s.io/group-name",
+    "scheduling.volcano.sh/group-name",
+    "scheduling.x-k8s.io/pod-group",
+    "pod-group.scheduling.sigs.k8s.io",
+    "pod-group.scheduling.sigs.k8s.io/name",
+];
+
+/// Returns the label or annotation of a pod that names the PodGroup of another scheduler, and that PodGroup's name.
+fn other_group(meta: &ObjectMeta) -> Option<(&'static str, &str)> {
+    let (labels, annotations) = (meta.labels.as_ref(), meta.annotations.as_ref());
+    OTHER_GROUPS.into_iter().find_map(|key| {
+        let label = labels.and_then(|all| all.get(key));
+        let name = label.or_else(|| annotations.and_then(|all| all.get(key)))?;
+        Some((key, name.as_str()))
+    })
+}
+
+/// Says that a pod without a node is planned singly, although it names the PodGroup of another scheduler; `None` if it names none.
+pub fn planned_singly(from: &k8s::Pod) -> Option<String> {
+    let spec = from.spec.as_ref()?;
+    if spec.scheduling_group.is_some() || spec.node_name.as_ref().is_some_and(|node| !node.is_empty()) {
+        return None;
+    }
+    let (key, name) = other_group(&from.metadata)?;
+    let namespace = key_of(&from.metadata).namespace;
+    let group = object_name("PodGroup", Some(&namespace), Some(name));
+    Some(format!(
+        "`{key}` names {group}, which Poolwright does not read, so the pod is planned singly, not with the others of that group"
+    ))
+}
+
+/// Returns what Poolwright does not read of a pod: annotations about its duration, and the PodGroup of another scheduler.
+pub fn ignored_in_pod(from: &k8s::Pod) -> Option<String> {
+    let all = [ignored_annotations(from), planned_singly(from)];
+    Some(all.into_iter().flatten().collect::<Vec<String>>().join("; ")).filter(|text| !text.is_empty())
+}
 
 /// Returns what the gang of a pod stands for, and the mark of the pod. `None` if no operator wrote any on it, or if it belongs to a
 /// PodGroup.
@@ -23,8 +60,7 @@ pub(crate) fn of_pod(from: &k8s::Pod, spec: &k8s::PodSpec) -> Option<(String, Ga
     let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
     let label = |key: &str| meta.labels.as_ref()?.get(key).map(String::as_str);
     let annotation = |key: &str| meta.annotations.as_ref()?.get(key).map(String::as_str);
-    let has_group = OTHER_GROUPS.into_iter().any(|key| label(key).or(annotation(key)).is_some());
-    if spec.scheduling_group.is_some() || has_group {
+    if spec.scheduling_group.is_some() || other_group(meta).is_some() {
         return None;
     }
     let key = key_of(meta);

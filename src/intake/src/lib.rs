@@ -53,6 +53,7 @@ pub use convert::{allocatable_amounts, deadlines, node_taint, node_taints};
 pub use daemonset::daemonset;
 pub use duration::ignored_annotations;
 pub use error::IntakeError;
+pub use gang_marks::{ignored_in_pod, planned_singly};
 pub use gangs::{JobSet, LeaderWorkerSet, job_set, leader_worker_set};
 pub use manifest::Manifest;
 pub use namespace::{ignored_in_namespace, namespace};

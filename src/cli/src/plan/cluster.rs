@@ -226,6 +226,8 @@ impl Objects {
             let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
             let ignored = poolwright_intake::ignored_annotations(pod);
             notes.extend(ignored.map(|ignored| format!("Pod {namespace}/{name}: ignored {ignored}")));
+            let singly = poolwright_intake::planned_singly(pod);
+            notes.extend(singly.map(|singly| format!("Pod {namespace}/{name}: {singly}")));
         }
         let mut admission = Admission::default();
         for namespace in &self.namespaces {

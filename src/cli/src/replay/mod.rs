@@ -104,6 +104,7 @@ impl Prepared {
             pools: &self.pools.models,
             daemonsets: &self.daemonsets,
             sold: &self.pools.sold,
+            default_usd_per_hour: self.replay.default_usd_per_hour,
             lives: &self.lives,
             delays: &self.delays(),
             played,

@@ -174,7 +174,7 @@ watched! {
         fields: "status.phase!=Succeeded,status.phase!=Failed",
         read: checked(intake::pod),
         learn: |state, pod, now| state.index.learn_arrival(pod, now),
-        ignored: intake::ignored_annotations,
+        ignored: intake::ignored_in_pod,
         apply: |state, pod| state.index.apply_pod(pod),
         delete: |state, key| {
             if let Some(gone) = key.gone {

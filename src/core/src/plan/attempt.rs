@@ -4,6 +4,7 @@ mod left_without_place;
 mod limits_beside;
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{Usd, UsdPerHour};
@@ -150,6 +151,12 @@ impl PlanContext<'_> {
         let of_gangs = without_place.into_iter().filter(|(pod, ..)| is_of_gang(pod));
         left.of_gangs.extend(of_gangs.map(|(pod, _, by)| (pod, by)));
         unplaced.sort();
+        left.beside_rules = self.gang_limits_beside_rules(
+            supply,
+            (&packed, &rooms),
+            (&missing, unplaced.as_slice()),
+            lessons,
+        );
         plan.unplaced = unplaced;
         let violations = if plan.refused.is_empty() {
             audit_topology::violations(self.snapshot, &plan.claims, &plan.placements)
@@ -206,6 +213,7 @@ impl PlanContext<'_> {
             policy,
             lessons,
             volumes,
+            limits: OnceCell::new(),
         });
         Placed { settled, assigned, unplaced, of_gangs }
     }

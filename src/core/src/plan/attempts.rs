@@ -305,7 +305,8 @@ impl PlanContext<'_> {
         if !plan.refused.is_empty() {
             return false;
         }
-        let (left, known) = (&attempt.left.of_gangs, &lessons.gangs_left_out);
+        let known = &lessons.gangs_left_out;
+        let left = (&attempt.left.of_gangs, &attempt.left.beside_rules);
         let incomplete = self.groups.incomplete(self.snapshot, plan, left, known);
         let count = if half { incomplete.len().div_ceil(2) } else { incomplete.len() };
         lessons.gangs_left_out.extend(incomplete.into_iter().take(count));

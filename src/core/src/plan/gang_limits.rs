@@ -1,8 +1,9 @@
-//! Limits that leave a gang out: each that is enough if it alone is raised, or else those that must be raised together.
+//! Limits that leave a gang out: each that is enough if it alone is raised, or else those that must be raised together. Also those that
+//! leave it out besides rules about other pods.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_catalog::ResourceList;
+use poolwright_catalog::{ResourceList, UsdPerHour};
 
 use crate::demand::{GroupState, is_there};
 use crate::model::{ObjectKey, Pod, PodPhase, PodSpec, Sharing, Snapshot};
@@ -42,33 +43,19 @@ pub(crate) fn helping(limits: &Limits, supply: &Supply<'_>, pods: &[PodSpec]) ->
         .collect();
     let mut alone: BTreeMap<u32, u64> = BTreeMap::new();
     let mut together: Option<(usize, u64, Takes)> = None;
-    for (at, pool) in supply.pools.iter().enumerate() {
-        for offer in pool.offers.iter().filter(|offer| offer.availability.is_sold()) {
-            let labels = supply.labels(at, offer.offering);
-            let admits = |(spec, ..): &Alike<'_>| rules::admits(spec, &labels, &pool.pool.taints).is_ok();
-            let Some(price) = offer.availability.price().filter(|_| alike.iter().all(admits)) else {
-                continue;
-            };
-            let Some(nodes) = nodes_for(&alike, &supply.capacities[offer.capacity]) else { continue };
-            let of_one = limits.uses(supply, at, offer.offering, Some(price));
-            let uses: Takes =
-                of_one.into_iter().map(|(limit, amount)| (limit, amount.saturating_mul(nodes))).collect();
-            if !limits.has_stock(&uses) {
-                continue;
+    for Holding { price, of_one, nodes } in holding(limits, supply, &alike) {
+        let beyond = limits.beyond(&times(&of_one, nodes));
+        match beyond.as_slice() {
+            // Something else than a limit keeps the gang out.
+            [] => return Vec::new(),
+            [(limit, takes)] => {
+                let least = alone.entry(*limit).or_insert(*takes);
+                *least = (*least).min(*takes);
             }
-            let beyond = limits.beyond(&uses);
-            match beyond.as_slice() {
-                // Something else than a limit keeps the gang out.
-                [] => return Vec::new(),
-                [(limit, takes)] => {
-                    let least = alone.entry(*limit).or_insert(*takes);
-                    *least = (*least).min(*takes);
-                }
-                _ => {
-                    let next = (beyond.len(), price.micros().saturating_mul(nodes), beyond);
-                    if together.as_ref().is_none_or(|best| next < *best) {
-                        together = Some(next);
-                    }
+            _ => {
+                let next = (beyond.len(), price.micros().saturating_mul(nodes), beyond);
+                if together.as_ref().is_none_or(|best| next < *best) {
+                    together = Some(next);
                 }
             }
         }
@@ -79,17 +66,82 @@ pub(crate) fn helping(limits: &Limits, supply: &Supply<'_>, pods: &[PodSpec]) ->
     alone.into_iter().map(|one| vec![one]).collect()
 }
 
+/// Returns the limits that have too little for pods of a gang that rules about other pods keep out too. `counts` has the number of equal
+/// pods. A limit counts if it has too little even for pods that share nodes as if they had no such rules. What the pods take of it is
+/// enough in any case, because each may need a node of its own.
+pub(crate) fn beside_rules(
+    limits: &Limits,
+    supply: &Supply<'_>,
+    sharing: Sharing,
+    counts: &BTreeMap<&PodSpec, u64>,
+) -> Takes {
+    let mut left = limits.clone();
+    let (mut short, mut takes): (BTreeSet<u32>, BTreeMap<u32, u64>) = (BTreeSet::new(), BTreeMap::new());
+    for (spec, count) in counts {
+        let requests = gpus::wanted(sharing, &supply.mig_models(), spec).0;
+        let nearest = holding(&left, supply, &[(*spec, requests, *count)]).into_iter().min_by_key(|one| {
+            (left.beyond(&times(&one.of_one, one.nodes)).len(), one.price.micros().saturating_mul(one.nodes))
+        });
+        let Some(Holding { of_one, nodes, .. }) = nearest else { continue };
+        let uses = times(&of_one, nodes);
+        short.extend(left.beyond(&uses).into_iter().map(|(limit, _)| limit));
+        left.take(&uses);
+        for (limit, amount) in times(&of_one, *count) {
+            let all = takes.entry(limit).or_default();
+            *all = all.saturating_add(amount);
+        }
+    }
+    takes.into_iter().filter(|(limit, _)| short.contains(limit)).collect()
+}
+
+/// An offering whose nodes hold all pods that are asked for.
+struct Holding {
+    price: UsdPerHour,
+    /// What one node uses of each limit.
+    of_one: Takes,
+    /// The number of nodes.
+    nodes: u64,
+}
+
+/// Returns the offerings that hold all of these pods and have as many nodes in stock.
+fn holding(limits: &Limits, supply: &Supply<'_>, alike: &[Alike<'_>]) -> Vec<Holding> {
+    let mut all = Vec::new();
+    for (at, pool) in supply.pools.iter().enumerate() {
+        for offer in pool.offers.iter().filter(|offer| offer.availability.is_sold()) {
+            let labels = supply.labels(at, offer.offering);
+            let admits = |(spec, ..): &Alike<'_>| rules::admits(spec, &labels, &pool.pool.taints).is_ok();
+            let Some(price) = offer.availability.price().filter(|_| alike.iter().all(admits)) else {
+                continue;
+            };
+            let Some(nodes) = nodes_for(alike, &supply.capacities[offer.capacity]) else { continue };
+            let of_one = limits.uses(supply, at, offer.offering, Some(price));
+            if limits.has_stock(&times(&of_one, nodes)) {
+                all.push(Holding { price, of_one, nodes });
+            }
+        }
+    }
+    all
+}
+
+/// Returns what so many nodes use of each limit.
+fn times(of_one: &[(u32, u64)], nodes: u64) -> Takes {
+    of_one.iter().map(|(limit, amount)| (*limit, amount.saturating_mul(nodes))).collect()
+}
+
 /// Describes the limits that [`helping`] returned, each with an amount that is enough.
 pub(crate) fn sentence(helping: &[Takes], limits: &Limits, supply: &Supply<'_>) -> String {
-    let one = |takes: &Takes| {
-        let all = takes.iter().map(|(limit, takes)| limits.sentence_of_gang(*limit, supply, *takes));
-        all.collect::<Vec<_>>().join("; and ")
-    };
+    let one = |takes: &Takes| all_in_words(takes, limits, supply);
     helping.iter().map(one).collect::<Vec<_>>().join("; or, instead, ")
 }
 
+/// Describes limits that must be raised together, each with an amount that is enough.
+pub(crate) fn all_in_words(takes: &[(u32, u64)], limits: &Limits, supply: &Supply<'_>) -> String {
+    let all = takes.iter().map(|(limit, takes)| limits.sentence_of_gang(*limit, supply, *takes));
+    all.collect::<Vec<_>>().join("; and ")
+}
+
 /// Returns whether rules of a pod about other pods decide where it may be.
-fn has_rules_on_others(spec: &PodSpec) -> bool {
+pub(crate) fn has_rules_on_others(spec: &PodSpec) -> bool {
     !(spec.affinity.is_empty()
         && spec.anti_affinity.is_empty()
         && spec.spreads.is_empty()

@@ -33,6 +33,8 @@ pub(crate) struct IncompleteGang {
     lacking: Option<u64>,
     /// The pods that need places, if a limit leaves one of them out.
     pods: Vec<PodSpec>,
+    /// The limits that keep it out besides rules about other pods, with what its pods without a place take of each.
+    beside: Takes,
 }
 
 impl IncompleteGang {
@@ -54,14 +56,24 @@ impl IncompleteGang {
         };
         let is_alone = |takes: &Takes| takes.len() == 1 && takes.first().map(|(of, _)| *of) == limit;
         let is_known = helping.is_empty() || by.is_single() && helping.iter().any(is_alone);
+        // One more node is not enough for a gang.
+        let takes = |limit: u32, lacking: u64| {
+            (limit, limits.taken_by(limit, supply, &self.nodes).saturating_add(lacking))
+        };
+        let others = self.beside.iter().filter(|(of, _)| Some(*of) != limit);
+        let others = others.map(|(of, lacking)| takes(*of, *lacking));
         let why = match limit.zip(self.lacking) {
             _ if !is_known => gang_limits::sentence(helping, limits, supply),
-            // One more node is not enough for a gang.
             Some((limit, lacking)) => {
-                let takes = limits.taken_by(limit, supply, &self.nodes).saturating_add(lacking);
-                by.sentence_of_gang(limits, supply, takes)
+                let all: Takes = [takes(limit, lacking)].into_iter().chain(others).collect();
+                by.sentence_of_gang(limits, supply, &all)
             }
-            None => by.sentence(limits, supply),
+            None if self.beside.is_empty() => by.sentence(limits, supply),
+            None => {
+                let beside = gang_limits::all_in_words(&others.collect::<Takes>(), limits, supply);
+                let said = [by.sentence(limits, supply), beside].into_iter().filter(|one| !one.is_empty());
+                said.collect::<Vec<String>>().join("; besides, ")
+            }
         };
         format!("{}; pod {pod}: {why}", self.words)
     }
@@ -181,12 +193,13 @@ impl<'a> Groups<'a> {
     }
 
     /// Returns the gangs for which the plan has places, but fewer than their minimum. The least important gangs come first. Gangs
-    /// in `known` are left out. `left` has the reasons of unplaced pods of gangs.
+    /// in `known` are left out. `left` has the reasons of unplaced pods of gangs, and `beside` the limits that keep gangs out besides
+    /// rules about other pods.
     pub fn incomplete(
         &self,
         snapshot: &Snapshot,
         plan: &Plan,
-        left: &BTreeMap<PodKey, LeftBy>,
+        (left, beside): (&BTreeMap<PodKey, LeftBy>, &BTreeMap<ObjectKey, Takes>),
         known: &BTreeMap<ObjectKey, IncompleteGang>,
     ) -> Vec<(ObjectKey, IncompleteGang)> {
         if self.by_key.is_empty() {
@@ -236,7 +249,8 @@ impl<'a> Groups<'a> {
             });
             let nodes = nodes_of(snapshot, plan, key);
             let pods = limit.map_or_else(Vec::new, |_| gang_limits::needed(snapshot, key, state));
-            found.push((key, state, IncompleteGang { words, left: reason, nodes, lacking, pods }));
+            let beside = beside.get(key).cloned().unwrap_or_default();
+            found.push((key, state, IncompleteGang { words, left: reason, nodes, lacking, pods, beside }));
         }
         found.sort_by_key(|(key, state, _)| (state.priority, Reverse(state.created), Reverse(*key)));
         found.into_iter().map(|(key, _, gang)| (key.clone(), gang)).collect()

@@ -1,5 +1,6 @@
 //! Why an attempt leaves pods out, in a form that outlives the attempt.
 
+use crate::plan::gang_limits;
 use crate::supply::limits::Limits;
 use crate::supply::offerings::Supply;
 
@@ -42,13 +43,14 @@ impl LeftBy {
         self.limits.first().filter(|(of, least)| *of == limit && *least > 0).map(|(_, least)| *least)
     }
 
-    /// Returns the sentence for a gang that would take this amount of the first limit at once.
-    pub fn sentence_of_gang(&self, limits: &Limits, supply: &Supply<'_>, takes: u64) -> String {
-        let of_limit = self.reached().map(|limit| limits.sentence_of_gang(limit, supply, takes));
-        let more = self.limits.iter().skip(1).map(|(limit, _)| limits.named(*limit, supply));
+    /// Returns the sentence for a gang that would take these amounts of limits at once.
+    pub fn sentence_of_gang(&self, limits: &Limits, supply: &Supply<'_>, takes: &[(u32, u64)]) -> String {
+        let is_told = |limit: u32| takes.iter().any(|(of, _)| *of == limit);
+        let more = self.limits.iter().filter(|(limit, _)| !is_told(*limit));
+        let more = more.map(|(limit, _)| limits.named(*limit, supply));
         let more =
             more.map(|limit| format!("; and {limit} leaves too little for it too")).collect::<Vec<_>>();
-        format!("{}{}{}", of_limit.unwrap_or_default(), more.concat(), self.words)
+        format!("{}{}{}", gang_limits::all_in_words(takes, limits, supply), more.concat(), self.words)
     }
 
     /// Returns the sentence, with what the limits count now. Of several limits, it names those that still keep the pod out.

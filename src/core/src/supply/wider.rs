@@ -1,11 +1,13 @@
 //! Offerings that a pool's node class sells and its requirements exclude: what a pool could buy if they were wider.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use poolwright_catalog::{InstanceType, InstanceTypeName, ResourceList, ResourceName, UsdPerHour};
+use poolwright_catalog::{Arch, InstanceType, InstanceTypeName, ResourceList, ResourceName, UsdPerHour};
+use poolwright_terms::labels::{ARCH, GPU_MODEL, INSTANCE_FAMILY, INSTANCE_TYPE};
 
 use crate::demand::volumes::attach::Attachable;
-use crate::model::{PlanOptions, PodSpec, Requirement, Sharing, Snapshot};
+use crate::model::{Operator, PlanOptions, PodSpec, Requirement, Sharing, Snapshot};
 use crate::rules;
 use crate::rules::format::ATTACHABLE;
 use crate::rules::gpus::{self, GpuForm, GpuNeed};
@@ -70,8 +72,23 @@ impl fmt::Display for WiderType<'_> {
 impl<'s> Wider<'s, '_> {
     /// Returns an instance type that would hold the pod if the requirements of the pool at this index allowed every offering of its
     /// node class: of those that break the fewest requirements, the cheapest. A type with GPUs comes last for pods without. Taints
-    /// are not checked. The pool that stands for the whole catalogue has no requirements to widen.
+    /// are not checked. The pool that stands for the whole catalogue has no requirements to widen. Images seldom run on Arm unless
+    /// somebody saw to it, so a type with such processors counts only if the pod names it or the pool buys others.
     pub fn holds(&self, at: usize, asked: Asked<'_>) -> Option<WiderType<'s>> {
+        let pool = &self.supply.pools[at];
+        let is_arm = |offer: &PoolOffering| self.supply.instance_type(at, offer.offering).arch == Arch::Arm64;
+        let may_be_arm = names_type(asked.spec)
+            || pool.pool.requirements.iter().any(allows_arm)
+            || pool.offers.iter().any(is_arm);
+        self.holds_on(at, asked, |arch| arch == Arch::Amd64 || may_be_arm)
+    }
+
+    /// Returns whether a type would hold the pod whatever its processors are.
+    pub fn holds_on_any(&self, at: usize, asked: Asked<'_>) -> bool {
+        self.holds_on(at, asked, |_| true).is_some()
+    }
+
+    fn holds_on(&self, at: usize, asked: Asked<'_>, suits: impl Fn(Arch) -> bool) -> Option<WiderType<'s>> {
         let pool = &self.supply.pools[at];
         if pool.pool.is_implicit {
             return None;
@@ -81,6 +98,9 @@ impl<'s> Wider<'s, '_> {
         let holds = |index: usize| {
             let offering = &catalogue.offerings()[index];
             let kind = &catalogue.types()[&offering.id.instance_type];
+            if !suits(kind.arch) {
+                return None;
+            }
             let fits = |(name, wanted): (&ResourceName, u64)| {
                 name.as_str().starts_with(ATTACHABLE) || wanted <= kind.allocatable.get(name.as_str())
             };
@@ -200,4 +220,18 @@ impl<'s> Wider<'s, '_> {
         }
         holding
     }
+}
+
+/// Returns whether a pool names Arm processors among those of its nodes.
+fn allows_arm(wanted: &Requirement) -> bool {
+    let arm = |values: &BTreeSet<String>| values.contains(Arch::Arm64.as_str());
+    wanted.key == ARCH && matches!(&wanted.operator, Operator::In(values) if arm(values))
+}
+
+/// Returns whether a pod names the processors of its node, or a type, a family or a GPU model that decides about them.
+fn names_type(spec: &PodSpec) -> bool {
+    let decides = |key: &str| [ARCH, INSTANCE_TYPE, INSTANCE_FAMILY, GPU_MODEL].contains(&key);
+    let mut required = spec.node_affinity.iter().flatten().flat_map(|term| &term.requirements);
+    spec.node_selector.keys().any(|key| decides(key))
+        || required.any(|one| decides(&one.key) && matches!(one.operator, Operator::In(_)))
 }

@@ -152,7 +152,10 @@ impl Judge<'_, '_> {
                     let shortage = shortage(&requests, &supply.capacities[offer.capacity]);
                     let labels = supply.labels(at, offer.offering);
                     let near = misses.iter().filter(|miss| is_near_miss(miss, &labels)).count();
-                    let things = misses.len() + 2 * foreign + self.against(at, offer, &misses, &instead);
+                    let uses = self.limits.uses(supply, at, offer.offering, offer.availability.price());
+                    let is_beyond = !self.limits.beyond(&uses).is_empty();
+                    let against = self.against(at, offer, &misses, &instead);
+                    let things = misses.len() + 2 * foreign + against + usize::from(is_beyond);
                     let gpus = GpuMatch::of(supply.instance_type(at, offer.offering), self.spec);
                     let rank = (gpus, things, Reverse(stage), Reverse(near), shortage, offering.clone());
                     if nearest.as_ref().is_none_or(|nearest| rank < nearest.rank) {

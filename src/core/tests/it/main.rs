@@ -1,5 +1,6 @@
 //! Tests of the decisions of core, which are compared exactly. Each file has one topic.
 
+mod advice_under_limits;
 mod alternatives;
 mod batch_window;
 mod broken;

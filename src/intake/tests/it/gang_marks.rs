@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use poolwright_core::{GangMark, Pod, Snapshot};
-use poolwright_intake::pod as convert;
+use poolwright_intake::{ignored_in_pod, planned_singly, pod as convert};
 use serde_json::{Value, json};
 
 use crate::json_kit::{gangs, object, pod, read, stored};
@@ -119,4 +119,32 @@ fn pods_of_a_dump_start_together_with_or_without_their_job() {
     let whole = read(&[job, master, worker]);
     assert_eq!(gangs(&whole), [("PyTorchJob default/train".to_owned(), 4, 4)]);
     assert!(whole.pods.iter().all(|pod| pod.gang.is_none()), "the object says how many");
+}
+
+#[test]
+fn a_pod_that_names_the_pod_group_of_another_scheduler_is_said_to_be_planned_singly() {
+    let told = |object: &Value| planned_singly(&serde_json::from_value(object.clone()).expect("a pod"));
+    let keys = [
+        ("annotations", "scheduling.k8s.io/group-name"),
+        ("annotations", "scheduling.volcano.sh/group-name"),
+        ("labels", "scheduling.x-k8s.io/pod-group"),
+        ("labels", "pod-group.scheduling.sigs.k8s.io"),
+        ("labels", "pod-group.scheduling.sigs.k8s.io/name"),
+    ];
+    for (field, key) in keys {
+        let mut named = trained("worker");
+        named["metadata"][field] = json!({key: "train"});
+        let said = told(&named).expect("a note");
+        let start =
+            format!("`{key}` names PodGroup default/train, which Poolwright does not read, so the pod is");
+        assert!(said.starts_with(&start), "{said}");
+        let event = ignored_in_pod(&serde_json::from_value(named.clone()).expect("a pod"));
+        assert_eq!(event.as_deref(), Some(said.as_str()));
+        let mut bound = named.clone();
+        bound["spec"]["nodeName"] = json!("n");
+        assert_eq!(told(&bound), None, "nothing is planned for it");
+        named["spec"]["schedulingGroup"] = json!({"podGroupName": "own"});
+        assert_eq!(told(&named), None, "its own PodGroup is read");
+    }
+    assert_eq!(told(&trained("worker")), None);
 }

@@ -234,7 +234,16 @@ fn question(
     sold: &BTreeMap<NodeClassRef, Arc<Catalogue>>,
 ) -> Option<Question> {
     let bound = history.pods.iter().enumerate().filter(|(_, pod)| pod.bound.is_some());
-    question_of(bound.map(|(at, pod)| (at, &*pod.model)), pools, daemonsets, sold)
+    question_of(bound.map(|(at, pod)| (at, &*pod.model)), pools, daemonsets, sold, Counted::StaticPools)
+}
+
+/// The limits that count in a problem.
+#[derive(Clone, Copy)]
+pub(super) enum Counted {
+    /// Those of static pools, which decide how many nodes these keep.
+    StaticPools,
+    /// Those of all pools, with this one on the cost of pools that have none.
+    AllPools(Option<UsdPerHour>),
 }
 
 /// Returns the problem with these pods, each with its number.
@@ -243,6 +252,7 @@ pub(super) fn question_of<'a>(
     pools: &[Pool],
     daemonsets: &[DaemonSet],
     sold: &BTreeMap<NodeClassRef, Arc<Catalogue>>,
+    counted: Counted,
 ) -> Option<Question> {
     let pods = pods.map(|(at, pod)| {
         let key = PodKey::new("", at.to_string());
@@ -256,8 +266,9 @@ pub(super) fn question_of<'a>(
         let sold = sold.get(&pool.node_class)?;
         snapshot.catalogues.insert(pool.node_class.clone(), Ok(sold.clone()));
         // The bound ignores the weights, limits and spot rules of pools, because they could only raise the cost. Shares of nodes at
-        // one time are no shares of all nodes over time. The limits of a static pool decide how many nodes it keeps.
-        let limits = if pool.replicas.is_some() { pool.limits.clone() } else { PoolLimits::default() };
+        // one time are no shares of all nodes over time.
+        let is_limited = pool.replicas.is_some() || matches!(counted, Counted::AllPools(_));
+        let limits = if is_limited { pool.limits.clone() } else { PoolLimits::default() };
         let spot = SpotRules::default();
         let pool = Pool { weight: 1, limits, spot, ..pool.clone() };
         snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
@@ -267,6 +278,10 @@ pub(super) fn question_of<'a>(
         baselines: false,
         keep_solves: true,
         preferences: PreferencePolicy::Ignore,
+        default_usd_per_hour: match counted {
+            Counted::StaticPools => None,
+            Counted::AllPools(usd_per_hour) => usd_per_hour,
+        },
         solver: Options { work: 0, threads: 1, ..Options::default() },
         ..PlanOptions::default()
     };

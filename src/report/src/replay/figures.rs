@@ -113,7 +113,7 @@ pub struct Report {
     pub notes: Vec<String>,
     /// The figures of simpler methods for the same pods.
     pub baselines: Vec<Baseline>,
-    /// What the simpler methods ignore in this replay: `limits of the pools`.
+    /// What the simpler methods ignore in this replay: `weights of the pools`.
     pub baselines_ignore: Vec<String>,
 }
 

@@ -2,7 +2,8 @@
 
 use crate::model::{Operator, PodSpec, Requirement};
 use crate::plan::unplaced::label_hint::near_value;
-use crate::plan::unplaced::labels::{Want, met, translated, values, wants};
+use crate::plan::unplaced::labels::{translated, values};
+use crate::plan::unplaced::wants::{Want, met, wants};
 use crate::supply::offerings::Supply;
 
 /// Returns the rules on labels that pods would have if they followed the advice for a pool: those that its offerings meet, and those

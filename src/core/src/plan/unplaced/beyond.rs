@@ -27,6 +27,12 @@ pub(crate) fn nearest_beyond(all: &[Beyond], preferred: Option<u32>) -> Option<V
 }
 
 impl UnplacedInputs<'_, '_> {
+    /// Returns the limits that one more node of an offering would break, with what it uses of each.
+    pub(crate) fn beyond_one(&self, at: usize, offer: &PoolOffering) -> Vec<(u32, u64)> {
+        let price = offer.availability.price();
+        self.limits.beyond(&self.limits.uses(self.supply, at, offer.offering, price))
+    }
+
     /// Returns the limits that leave the pods of a class out. The solver names the limit that it reached first; another one may
     /// serve them alone.
     pub(crate) fn left_by_limits(&self, class: &PodClass<'_>, named: u32) -> LeftBy {

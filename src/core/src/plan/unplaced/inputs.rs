@@ -84,6 +84,12 @@ impl<'s, 'a> UnplacedInputs<'s, 'a> {
         self.widened().holds(at, asked)
     }
 
+    /// Returns whether a type would hold a pod of the class if the requirements of the pool allowed it, whatever its processors are.
+    pub fn is_held_on_any(&self, at: usize, class: &PodClass<'_>) -> bool {
+        let asked = Asked { spec: class.spec, requests: &class.requests, gpus: class.gpu_need.as_ref() };
+        self.widened().holds_on_any(at, asked)
+    }
+
     /// Returns the limits that would keep a node of this type away if the pool might buy it, with what it uses of each.
     pub fn beyond_of(&self, at: usize, kind: WiderType<'_>) -> Vec<(u32, u64)> {
         self.limits.beyond(&self.limits.uses(self.supply, at, kind.offering, Some(kind.price)))

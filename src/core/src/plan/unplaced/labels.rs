@@ -1,6 +1,6 @@
 //! Requirements of unplaced pods on labels: the one that no offering of a pool meets, and a change that helps.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use poolwright_catalog::ResourceName;
 use poolwright_terms::keys::NODEPOOL_LABEL;
@@ -13,6 +13,8 @@ use crate::plan::unplaced::label_hint::{
     ADD_IT, NO_CONTROL_PLANE, decided_by, hint, is_of_template, near_value, ours_of, same_value, translator,
     value_of, values_differ,
 };
+use crate::plan::unplaced::relaxed::Relaxed;
+use crate::plan::unplaced::wants::{Want, met, wants};
 use crate::rules::labels::Labels;
 use crate::rules::{self, Rejection};
 use crate::supply::offerings::{PoolOffering, Supply};
@@ -59,67 +61,6 @@ pub(crate) fn enforced_miss(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> O
     ))
 }
 
-/// The requirements of a pod on one label.
-pub(crate) struct Want<'a> {
-    pub key: &'a str,
-    words: String,
-    pub requirement: Requirement,
-}
-
-impl Want<'_> {
-    /// Returns the label and what is wanted of it.
-    pub fn in_words(&self) -> String {
-        format!("`{}` ({})", self.key, self.words)
-    }
-}
-
-/// Returns the alternatives that the pod's node selector and node affinity leave, each a list of requirements.
-pub(crate) fn wants(spec: &PodSpec) -> Vec<Vec<Want<'_>>> {
-    let selected = |key: &str, value: &String| Requirement {
-        key: key.to_owned(),
-        operator: Operator::In([value.clone()].into()),
-    };
-    let selector = || {
-        spec.node_selector.iter().map(|(key, value)| Want {
-            key: key.as_str(),
-            words: value.clone(),
-            requirement: selected(key, value),
-        })
-    };
-    match &spec.node_affinity {
-        None => vec![selector().collect()],
-        Some(terms) => terms
-            .iter()
-            .filter(|term| !term.requirements.is_empty())
-            .map(|term| {
-                let own = term.requirements.iter().map(|requirement| Want {
-                    key: &requirement.key,
-                    words: match &requirement.operator {
-                        Operator::In(values) => list(values.iter().cloned()),
-                        operator => operator.to_string(),
-                    },
-                    requirement: requirement.clone(),
-                });
-                selector().chain(own).collect()
-            })
-            .collect(),
-    }
-}
-
-/// Returns the number of requirements on labels that no offering of the pool meets, of the alternative with the fewest.
-pub(crate) fn unmet(spec: &PodSpec, at: usize, supply: &Supply<'_>) -> usize {
-    let unmet = |wants: &Vec<Want<'_>>| wants.iter().filter(|want| !met(want, at, supply)).count();
-    wants(spec).iter().map(unmet).min().unwrap_or(1)
-}
-
-/// Returns whether an offering of the pool meets the requirement.
-pub(super) fn met(want: &Want<'_>, at: usize, supply: &Supply<'_>) -> bool {
-    supply.pools[at]
-        .offers
-        .iter()
-        .any(|offer| rules::matches(&want.requirement, &supply.labels(at, offer.offering)))
-}
-
 /// Returns the first requirement of the alternative that comes closest, if no offering of the pool meets it.
 fn first_unmet<'p>(alternative: &'p [Want<'p>], at: usize, supply: &Supply<'_>) -> Option<&'p Want<'p>> {
     alternative.iter().find(|want| !met(want, at, supply))
@@ -138,12 +79,14 @@ fn lacking_model<'p>(
 }
 
 /// Describes the requirement on a label that keeps the pods off the pool, and a change that helps. `wider` is an instance type that
-/// would hold them if the pool's requirements allowed it. Returns the sentence, and whether it speaks of their resources too.
+/// would hold them if the pool's requirements allowed it, and `relaxed` what to relax if no single offering meets all requirements.
+/// Returns the sentence, and whether it speaks of their resources too.
 pub(crate) fn labels_miss(
     inputs: &UnplacedInputs<'_, '_>,
     class: &PodClass<'_>,
     at: usize,
     wider: Option<WiderType<'_>>,
+    relaxed: Option<&Relaxed>,
 ) -> (String, bool) {
     let (spec, supply) = (class.spec, inputs.supply);
     let named = supply.pools[at].pool.in_words();
@@ -157,8 +100,16 @@ pub(crate) fn labels_miss(
         format!("; widen the pool's requirements so that it may buy {kind}")
     });
     let Some(want) = first_unmet(first, at, supply) else {
-        let helps = |dropped: &[usize]| is_met_without(class, first, dropped, at, supply);
-        return (format!("{}{widen}", none_has(named, first, helps)), wider.is_some());
+        let alternatives = relaxed.map_or(&[][..], |relaxed| relaxed.alternatives.as_slice());
+        let is_beyond = relaxed.is_some_and(|relaxed| !relaxed.limits.is_empty());
+        // Of a change that helps alone and one that needs a higher limit too, only the first is said.
+        return match wider {
+            Some(_) if is_beyond => (format!("{}{widen}", none_has_all(named, first)), true),
+            Some(kind) if !alternatives.is_empty() && !inputs.beyond_of(at, kind).is_empty() => {
+                (none_has(named, first, alternatives), false)
+            }
+            _ => (format!("{}{widen}", none_has(named, first, alternatives)), wider.is_some()),
+        };
     };
     if want.key == rules::NODE_NAME_FIELD || want.key == labels::HOSTNAME {
         let words = format!(
@@ -304,30 +255,6 @@ fn sold_values(key: &str, at: usize, supply: &Supply<'_>) -> BTreeSet<String> {
     (0..supply.catalogue(at).offerings().len()).filter_map(of).collect()
 }
 
-/// Returns whether an offering of the pool would hold the pods without some of these requirements.
-fn is_met_without(
-    class: &PodClass<'_>,
-    wanted: &[Want<'_>],
-    dropped: &[usize],
-    at: usize,
-    supply: &Supply<'_>,
-) -> bool {
-    let others = PodSpec { node_selector: BTreeMap::new(), node_affinity: None, ..class.spec.clone() };
-    let kept: Vec<&Want<'_>> = wanted
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| !dropped.contains(index))
-        .map(|(_, want)| want)
-        .collect();
-    supply.pools[at].offers.iter().any(|offer| {
-        let labels = supply.labels(at, offer.offering);
-        offer.availability.is_sold()
-            && class.requests.fits(&supply.capacities[offer.capacity])
-            && kept.iter().all(|want| rules::matches(&want.requirement, &labels))
-            && rules::check_labels(&others, &labels).is_ok()
-    })
-}
-
 /// Names further requirements that the pool does not meet.
 fn too(pool: PoolInWords<'_>, others: &[&Want<'_>]) -> String {
     let others: Vec<String> = others.iter().map(|want| want.in_words()).collect();
@@ -349,31 +276,30 @@ fn in_order(values: BTreeSet<String>) -> String {
     format!("{numbers}; ask for one of them, or for a range with Gt and Lt in a node affinity")
 }
 
-/// Returns the message for a pool that has offerings for each requirement, but no offering for all of them. `helps` says whether an
-/// offering would hold the pods without the requirements at these indices.
-fn none_has(pool: PoolInWords<'_>, wanted: &[Want<'_>], helps: impl Fn(&[usize]) -> bool) -> String {
-    if wanted.is_empty() || helps(&[]) {
+/// Returns the message for a pool that has offerings for each requirement, but no offering for all of them. An offering would hold the
+/// pods without the requirements at the indices of one of the alternatives.
+fn none_has(pool: PoolInWords<'_>, wanted: &[Want<'_>], alternatives: &[Vec<usize>]) -> String {
+    let Some(first) = alternatives.first().filter(|_| !wanted.is_empty()) else {
         // Its own requirements exclude nothing, so rules about other pods are the reason.
         let buy = if pool.is_catalogue() { "" } else { "let the pool buy there, or " };
         return format!(
             "its rules about other pods leave it places, but no offering of {pool} that it may use is in one of them; {buy}change those rules"
         );
-    }
-    let all: Vec<String> = wanted.iter().map(|want| format!("`{} {}`", want.key, want.words)).collect();
-    let single: Vec<&str> =
-        (0..all.len()).filter(|one| helps(&[*one])).map(|one| all[one].as_str()).collect();
-    let relax = if single.is_empty() {
-        let mut pairs = (0..all.len()).flat_map(|one| (one + 1..all.len()).map(move |other| [one, other]));
-        match pairs.find(|pair| helps(pair)) {
-            Some([one, other]) => format!("relax {} and {} together", all[one], all[other]),
-            None => "relax several of them together".to_owned(),
-        }
-    } else if single.len() == all.len() && all.len() > 1 {
-        "relax one of them".to_owned()
-    } else {
-        format!("relax {}", single.join(" or "))
     };
-    format!("no single offering of {pool} has all of {}; {relax}", all.join(", "))
+    let names = |of: &[usize]| of.iter().map(|at| wanted[*at].quoted()).collect::<Vec<String>>();
+    let relax = match names(first).as_slice() {
+        [_] if alternatives.len() == wanted.len() && wanted.len() > 1 => "relax one of them".to_owned(),
+        [_] => format!("relax {}", names(&alternatives.concat()).join(" or ")),
+        [others @ .., last] => format!("relax {} and {last} together", others.join(", ")),
+        [] => String::new(),
+    };
+    format!("{}; {relax}", none_has_all(pool, wanted))
+}
+
+/// Says that no offering of the pool meets all of these requirements.
+fn none_has_all(pool: PoolInWords<'_>, wanted: &[Want<'_>]) -> String {
+    let all: Vec<String> = wanted.iter().map(Want::quoted).collect();
+    format!("no single offering of {pool} has all of {}", all.join(", "))
 }
 
 /// Returns the change of a pod's rule on a label, or of the pool, that would make the rule pass at the pool.
@@ -432,20 +358,20 @@ mod tests {
     #[test]
     fn a_pod_that_asks_for_no_label_is_not_told_to_relax_one() {
         let name = PoolName("gpu".to_owned());
-        let nothing = none_has(PoolInWords::Named(&name), &[], |_| true);
+        let nothing = none_has(PoolInWords::Named(&name), &[], &[]);
         assert!(nothing.contains("rules about other pods") && !nothing.contains("has all of"), "{nothing}");
         assert!(nothing.contains("let the pool buy there"), "{nothing}");
         let spec =
             PodSpec { node_selector: [("team".to_owned(), "ml".to_owned())].into(), ..PodSpec::default() };
-        let one = none_has(PoolInWords::Named(&name), &wants(&spec)[0], |dropped| !dropped.is_empty());
+        let one = none_has(PoolInWords::Named(&name), &wants(&spec)[0], &[vec![0]]);
         assert!(one.contains("has all of `team ml`"), "{one}");
-        let met = none_has(PoolInWords::Named(&name), &wants(&spec)[0], |_| true);
+        let met = none_has(PoolInWords::Named(&name), &wants(&spec)[0], &[]);
         assert!(met.contains("rules about other pods") && !met.contains("relax"), "{met}");
     }
 
     #[test]
     fn nobody_is_told_to_change_a_pool_that_nobody_wrote() {
-        let nothing = none_has(PoolInWords::Catalogue, &[], |_| true);
+        let nothing = none_has(PoolInWords::Catalogue, &[], &[]);
         assert!(
             nothing.contains("no offering of the catalogue") && !nothing.contains("the pool"),
             "{nothing}"

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::demand::Members;
 use crate::model::plan::{UnplacedPod, UnplacedReason};
 use crate::model::{ObjectKey, Pod, PodKey, RequestOrigin};
+use crate::plan::gang_limits::Takes;
 use crate::plan::left_by::LeftBy;
 use crate::plan::pack::classes;
 use crate::plan::pack::solves::packing::Packing;
@@ -36,6 +37,8 @@ pub(crate) struct LeftPods {
     pub by_limit: BTreeMap<PodKey, (Pin, LeftBy)>,
     /// The reasons of pods of gangs.
     pub of_gangs: BTreeMap<PodKey, LeftBy>,
+    /// The limits that keep gangs out besides rules about other pods, with what their pods without a place take of each.
+    pub beside_rules: BTreeMap<ObjectKey, Takes>,
     /// The limits that left pods out.
     pub limits: BTreeSet<u32>,
 }

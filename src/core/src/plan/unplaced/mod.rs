@@ -13,9 +13,11 @@ pub(crate) mod labels;
 pub(crate) mod left_over;
 pub(crate) mod nearest;
 pub(crate) mod pools;
+pub(crate) mod relaxed;
 pub(crate) mod room;
 pub(crate) mod unusable;
 pub(crate) mod volumes;
+pub(crate) mod wants;
 
 use crate::plan::unplaced::fixed::fixed;
 pub(crate) use crate::plan::unplaced::inputs::UnplacedInputs;

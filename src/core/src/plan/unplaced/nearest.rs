@@ -6,11 +6,13 @@ use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::advised::advised;
 use crate::plan::unplaced::beyond::nearest_beyond;
 use crate::plan::unplaced::inputs::UnplacedInputs;
-use crate::plan::unplaced::labels::{enforced_miss, labels_miss, unmet};
+use crate::plan::unplaced::labels::{enforced_miss, labels_miss};
 use crate::plan::unplaced::pools::taint_misses;
+use crate::plan::unplaced::relaxed::Relaxed;
 use crate::plan::unplaced::room::room_miss;
 use crate::plan::unplaced::unusable::closest_unusable;
 use crate::plan::unplaced::volumes;
+use crate::plan::unplaced::wants::unmet;
 use crate::rules;
 use crate::supply::offerings::PoolOffering;
 use crate::supply::wider::WiderType;
@@ -53,8 +55,10 @@ fn weight(inputs: &UnplacedInputs<'_, '_>, at: usize) -> u32 {
 struct Misses {
     /// Whether the pods do not tolerate a taint.
     taint: bool,
-    /// The number of requirements on labels that no offering meets, or one if none meets all of them.
+    /// The number of requirements on labels that no offering meets, or of those to relax if none meets all of them.
     labels: usize,
+    /// What to relax, if offerings meet each requirement but none meets all of them.
+    relaxed: Option<Relaxed>,
     /// Whether no offering is large enough.
     room: bool,
     /// The number of resources that no offering has. A pool that lacks one is made for other pods, so each counts twice.
@@ -90,15 +94,18 @@ impl Misses {
                 volumes::miss(inputs, class, at).or_else(|| enforced_miss(class.spec, at, inputs.supply));
             let (words, room_too) = match other {
                 Some(words) => (words, false),
-                None => labels_miss(inputs, class, at, inputs.wider(at, class)),
+                None => labels_miss(inputs, class, at, inputs.wider(at, class), self.relaxed.as_ref()),
             };
             all.push(words);
             with_room = room_too;
         }
+        let mut with_less = None;
         if (self.room && !with_room) || all.is_empty() {
-            all.push(room_miss(inputs, class, at));
+            let (words, limits) = room_miss(inputs, class, at);
+            all.push(words);
+            with_less = limits;
         }
-        let widened = beyond_if_wider(inputs, class, at, &all);
+        let widened = beyond_if_wider(inputs, class, at, &all).or(with_less);
         let limits = widened.as_ref().unwrap_or(&self.limits);
         let sentence = |(limit, least): &(u32, u64)| inputs.limits.sentence(*limit, inputs.supply, *least);
         all.extend(limits.iter().map(sentence));
@@ -113,13 +120,24 @@ fn misses(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: usize) -> M
     let admits = |offer: &PoolOffering| inputs.meets_labels(at, class, offer);
     let is_admitted = pool.offers.iter().any(admits);
     let has_room = |offer: &&PoolOffering| class.requests.fits(room(offer));
+    let relaxed = if is_admitted { None } else { inputs.relaxed(at, class) };
+    let labels = match &relaxed {
+        _ if is_admitted => 0,
+        Some(relaxed) => relaxed.alternatives.first().map_or(1, Vec::len),
+        None => unmet(class.spec, at, supply).max(1),
+    };
+    let limits = match &relaxed {
+        Some(relaxed) if !relaxed.alternatives.is_empty() => relaxed.limits.clone(),
+        _ => beyond_limits(inputs, class, at).unwrap_or_default(),
+    };
     Misses {
         taint: !admissions.tolerated(at, class.signature),
-        labels: if is_admitted { 0 } else { unmet(class.spec, at, supply).max(1) },
+        labels,
+        relaxed,
         // Offerings that the labels exclude do not help.
         room: !pool.offers.iter().filter(|offer| !is_admitted || admits(offer)).any(|offer| has_room(&offer)),
         foreign: class.requests.iter().filter(|(name, wanted)| *wanted > 0 && supply.lacks(at, name)).count(),
-        limits: beyond_limits(inputs, class, at).unwrap_or_default(),
+        limits,
     }
 }
 
@@ -146,7 +164,7 @@ fn beyond_limits(
     class: &PodClass<'_>,
     at: usize,
 ) -> Option<Vec<(u32, u64)>> {
-    let UnplacedInputs { supply, limits, .. } = *inputs;
+    let supply = inputs.supply;
     let sold: Vec<&PoolOffering> =
         supply.pools[at].offers.iter().filter(|offer| offer.availability.is_sold()).collect();
     let fits = |offer: &&PoolOffering| inputs.would_fit(at, class, offer);
@@ -164,10 +182,7 @@ fn beyond_limits(
         .collect();
     let has_room = !fitting.is_empty();
     let closest = [holding, would_hold, fitting, sold].into_iter().find(|offers| !offers.is_empty())?;
-    let beyond = |offer: &PoolOffering| {
-        let price = offer.availability.price();
-        (price, limits.beyond(&limits.uses(supply, at, offer.offering, price)))
-    };
+    let beyond = |offer: &PoolOffering| (offer.availability.price(), inputs.beyond_one(at, offer));
     let nearest = nearest_beyond(&closest.into_iter().map(beyond).collect::<Vec<_>>(), None)?;
     Some(nearest.into_iter().map(|(limit, uses)| (limit, if has_room { uses } else { 0 })).collect())
 }

@@ -14,8 +14,24 @@ use crate::rules::gpus::GpuMatch;
 use crate::supply::offerings::PoolOffering;
 use crate::supply::wider::WiderType;
 
-/// Describes the resource that keeps the pods off every offering of the pool, and a change that helps.
-pub(crate) fn room_miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, at: usize) -> String {
+/// Describes the resource that keeps the pods off every offering of the pool, and a change that helps. If the change is to ask for
+/// less, it returns also the limits that keep away the node which would hold them then, with what it uses of each.
+pub(crate) fn room_miss(
+    inputs: &UnplacedInputs<'_, '_>,
+    class: &PodClass<'_>,
+    at: usize,
+) -> (String, Option<Vec<(u32, u64)>>) {
+    let mut limits = None;
+    let words = room_words(inputs, class, at, &mut limits);
+    (words, limits)
+}
+
+fn room_words(
+    inputs: &UnplacedInputs<'_, '_>,
+    class: &PodClass<'_>,
+    at: usize,
+    limits: &mut Option<Vec<(u32, u64)>>,
+) -> String {
     let supply = inputs.supply;
     let pool = &supply.pools[at];
     let named = pool.pool.in_words();
@@ -47,7 +63,7 @@ pub(crate) fn room_miss(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>, a
         if wanted <= room {
             continue;
         }
-        let remedy = remedy(inputs, class, at, &serving, (resource, wanted));
+        let remedy = remedy(inputs, class, at, &serving, (resource, wanted), limits);
         let amount = format::quantity(resource, wanted);
         let origin = inputs.origin(resource);
         let taken = taken(inputs, at, offer, resource, wanted);
@@ -132,23 +148,32 @@ fn beside(
 }
 
 /// Says how much of the resource the pods may ask for, on a node that holds all else that they ask for. No instance type has more than
-/// `most`. If the pool buys no type with the resource, less alone does not help.
+/// `most`. If the pool buys no type with the resource, less alone does not help. Nodes within the limits come first. `limits` becomes
+/// those that keep the node away all the same, with what it uses of each.
 fn ask(
     inputs: &UnplacedInputs<'_, '_>,
     class: &PodClass<'_>,
     at: usize,
     serving: &[&PoolOffering],
     (resource, most): (&ResourceName, u64),
+    limits: &mut Option<Vec<(u32, u64)>>,
 ) -> String {
-    let room = |offer: &PoolOffering| &inputs.supply.capacities[offer.capacity];
+    let supply = inputs.supply;
+    let room = |offer: &PoolOffering| &supply.capacities[offer.capacity];
+    let left = |offer: &PoolOffering| room(offer).get(resource.as_str());
     let holds_the_rest = |offer: &&PoolOffering| {
         let mut others = class.requests.iter().filter(|(name, _)| *name != resource);
-        offer.availability.is_sold() && others.all(|(name, wanted)| wanted <= room(offer).get(name.as_str()))
+        left(offer) > 0
+            && offer.availability.is_sold()
+            && others.all(|(name, wanted)| wanted <= room(offer).get(name.as_str()))
+            && inputs.grants(at, offer, class)
+            && inputs.colocation.admits(class.profile, &supply.residents[offer.residents])
     };
-    let best = serving.iter().copied().filter(holds_the_rest);
-    let best = best.max_by_key(|offer| (room(offer).get(resource.as_str()), Reverse(offer.offering)));
-    let left = best.map(|offer| (offer, room(offer).get(resource.as_str())));
-    let lacks = |offer: &&PoolOffering| room(offer).get(resource.as_str()) == 0;
+    let holding = || serving.iter().copied().filter(holds_the_rest);
+    let best = holding().map(|offer| (offer, inputs.beyond_one(at, offer)));
+    let best =
+        best.max_by_key(|(offer, beyond)| (Reverse(beyond.len()), left(offer), Reverse(offer.offering)));
+    let lacks = |offer: &&PoolOffering| left(offer) == 0;
     if serving.iter().all(lacks) && !inputs.supply.pools[at].pool.is_implicit {
         let mut fewer = class.requests.clone();
         fewer.set(resource.clone(), most);
@@ -160,15 +185,19 @@ fn ask(
             None => "so ask for less, and let the pool buy types that have it".to_owned(),
         };
     }
+    let Some((offer, beyond)) = best else { return "so ask for less".to_owned() };
+    *limits = Some(beyond);
     // A count of devices is in the sentence before.
-    match left.filter(|(_, left)| *left > 0 && !format::is_extended(resource)) {
-        Some((offer, left)) => format!(
-            "so ask for at most {}{}",
-            format::at_most(resource, left),
-            beside(inputs, at, offer, resource)
-        ),
-        None => "so ask for less".to_owned(),
+    if format::is_extended(resource) {
+        return "so ask for less".to_owned();
     }
+    let is_largest = holding().all(|other| left(other) <= left(offer));
+    format!(
+        "so ask for at most {}{}{}",
+        format::at_most(resource, left(offer)),
+        beside(inputs, at, offer, resource),
+        if is_largest { "" } else { ", because larger nodes are beyond limits" }
+    )
 }
 
 /// Names the DaemonSets that take so much of the resource on a new node that the pods do not fit; empty if they are not the cause.
@@ -236,13 +265,14 @@ fn widen(kind: WiderType<'_>) -> String {
 }
 
 /// Returns a change that gets the pods a node with so much of the resource. Each was tried, or is said to be none. `serving` are the
-/// offerings that have the devices which the pods ask for.
+/// offerings that have the devices which the pods ask for. `limits` is for [`ask`].
 fn remedy(
     inputs: &UnplacedInputs<'_, '_>,
     class: &PodClass<'_>,
     at: usize,
     serving: &[&PoolOffering],
     (resource, wanted): (&ResourceName, u64),
+    limits: &mut Option<Vec<(u32, u64)>>,
 ) -> String {
     if let Some(change) = larger(inputs, at, resource) {
         return change;
@@ -327,7 +357,7 @@ fn remedy(
         } else {
             ""
         };
-        let ask = ask(inputs, class, at, serving, (resource, most));
+        let ask = ask(inputs, class, at, serving, (resource, most), limits);
         let most = format::quantity(resource, most);
         return format!("no instance type {among}{such} has more than {most}, {ask}");
     }
@@ -343,5 +373,11 @@ fn remedy(
         [true, true] => "",
     };
     let beside = if inputs.snapshot.daemonsets.is_empty() { "" } else { ", beside DaemonSets" };
-    format!("no instance type that {sells} holds all that it asks for{within}{beside}")
+    // Advice names no types with Arm processors to a pod that may not run there.
+    let arm = if inputs.is_held_on_any(at, class) {
+        " without Arm processors; if its images run on Arm, select `kubernetes.io/arch: arm64`, and let the pool buy such types"
+    } else {
+        ""
+    };
+    format!("no instance type that {sells} holds all that it asks for{within}{beside}{arm}")
 }

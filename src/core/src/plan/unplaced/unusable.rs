@@ -10,8 +10,8 @@ use crate::model::{Pool, Requirement, Snapshot};
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::allowed::{Allowed, is_of_type};
 use crate::plan::unplaced::inputs::{UnplacedInputs, list};
-use crate::plan::unplaced::labels::{Want, wants};
 use crate::plan::unplaced::pools::{may_be_in, problem_of, taint_misses};
+use crate::plan::unplaced::wants::{Want, wants};
 use crate::rules::gpus::GpuForm;
 use crate::rules::{self, NewNodeLabels, format};
 

@@ -150,7 +150,8 @@ impl World<'_> {
         }
         let Some(claim) = claims.first() else { return Some(Verdict::Delete) };
         let paid: UsdPerHour = nodes.iter().map(|node| self.price(*node)).sum();
-        let cheapest = claim.types[0];
+        // The replacement is there before the others are gone.
+        let cheapest = claim.types.iter().copied().find(|offer| self.allows(*offer))?;
         (self.market.prices[cheapest] < paid).then_some(Verdict::Replace(cheapest))
     }
 }

@@ -78,15 +78,35 @@ impl World<'_> {
             };
             if let Some(node) = existing.or_else(starting).copied() {
                 self.place(pod, node);
-            } else if self.market.types[class].is_empty() {
+            } else if self.cheapest(class).is_none() {
                 self.waiting.push(pod);
             } else {
                 self.claim(&mut claims, pod, class);
             }
         }
+        let before = self.nodes.len();
         for claim in claims {
-            let node = self.launch(claim.types[0]);
-            claim.pods.into_iter().for_each(|pod| self.place(pod, node));
+            match claim.types.iter().copied().find(|offer| self.allows(*offer)) {
+                Some(offer) => {
+                    let node = self.launch(offer);
+                    claim.pods.into_iter().for_each(|pod| self.place(pod, node));
+                }
+                None => self.squeeze(claim.pods),
+            }
+        }
+        if self.nodes.len() > before {
+            self.try_again();
+        }
+    }
+
+    /// Gives pods, for which limits allow no node together, room on nodes that start or a node of their own. The others wait.
+    fn squeeze(&mut self, pods: Vec<usize>) {
+        for pod in pods {
+            let Some(class) = self.works[pod].class else { continue };
+            match self.there.iter().copied().find(|node| self.has_room(*node, class)) {
+                Some(node) => self.place(pod, node),
+                None => self.own(pod, class),
+            }
         }
     }
 

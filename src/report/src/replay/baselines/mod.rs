@@ -1,14 +1,16 @@
 //! Baselines over time: the cost of simpler methods for the same pods, at the same prices and with the same delays.
 //!
 //! The pods and the types that admit them come from core, as for the lower bound. Only resources, labels and tolerations count:
-//! no rules between pods, no volumes, no limits of pools. But pods that no plan starts, because of their gang or a limit, are no
-//! demand. New nodes have room for the DaemonSets that run on them. A pod takes its room as soon as it is placed.
+//! no rules between pods and no volumes. Every method keeps the limits of pools, and pods wait while these allow no node. Pods that no
+//! plan starts, because of their gang or a limit, are no demand. New nodes have room for the DaemonSets that run on them. A pod takes its
+//! room as soon as it is placed.
 //!
 //! Every method has the nodes that static pools keep, as Poolwright has them: it pays for them, may use their room, and leaves them.
 
 mod consolidate;
 mod demand;
 mod karpenter;
+mod limits;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -18,11 +20,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use poolwright_catalog::{Catalogue, Usd};
-use poolwright_core::{DaemonSet, Lives, Pod, Pool, PoolLimits};
+use poolwright_catalog::{Catalogue, Usd, UsdPerHour};
+use poolwright_core::{DaemonSet, Lives, Pod, Pool};
 use poolwright_terms::NodeClassRef;
 
-use super::bound::{bare, question_of};
+use super::bound::{Counted, bare, question_of};
 use super::figures::Pending;
 pub use demand::{Around, keep_startable};
 use world::{Market, World};
@@ -111,6 +113,8 @@ pub struct Setting<'a> {
     pub daemonsets: &'a [DaemonSet],
     /// The catalogue of each node class.
     pub sold: &'a BTreeMap<NodeClassRef, Arc<Catalogue>>,
+    /// The most that the nodes of a pool without a money limit of its own may cost.
+    pub default_usd_per_hour: Option<UsdPerHour>,
     /// What is known about durations at the beginning.
     pub lives: &'a Lives,
     /// The delays.
@@ -122,7 +126,8 @@ pub struct Setting<'a> {
 /// Plays every method.
 pub fn play(setting: &Setting<'_>) -> Vec<Baseline> {
     let pods = setting.arrivals.iter().map(|arrival| &arrival.pod).enumerate();
-    let Some(question) = question_of(pods, setting.pools, setting.daemonsets, setting.sold) else {
+    let counted = Counted::AllPools(setting.default_usd_per_hour);
+    let Some(question) = question_of(pods, setting.pools, setting.daemonsets, setting.sold, counted) else {
         return Vec::new();
     };
     let market = Market::new(&question, setting.pools);
@@ -134,7 +139,7 @@ pub fn waits_for_agents(pool: &Pool) -> bool {
     !pool.startup_taints.is_empty() || pool.readiness_gates.iter().any(|gate| gate != "Ready")
 }
 
-/// Names what no baseline respects, of pools and of pods: `limits of the pools`.
+/// Names what no baseline respects, of pools and of pods: `weights of the pools`.
 pub fn ignored(arrivals: &[Arrival], pools: &[Pool]) -> Vec<String> {
     // The methods know no pool of a node, so they wait for the agents of all nodes or of none.
     let some_wait = pools.iter().any(waits_for_agents) && !pools.iter().all(waits_for_agents);
@@ -143,7 +148,6 @@ pub fn ignored(arrivals: &[Arrival], pools: &[Pool]) -> Vec<String> {
     let any = |has: &dyn Fn(&Pool) -> bool| pools.iter().any(|pool| has(pool));
     let of_pools = [
         ("weights", any(&|pool| pool.weight != pools[0].weight)),
-        ("limits", any(&|pool| pool.limits != PoolLimits::default())),
         ("rules on spot nodes", any(&|pool| !pool.spot.is_empty())),
         ("minValues", any(&|pool| !pool.min_values.is_empty())),
         ("room kept free", any(&|pool| !pool.buffer.is_empty())),

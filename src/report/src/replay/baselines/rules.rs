@@ -28,8 +28,8 @@ impl World<'_> {
         let life = self.life(pod);
         let around = (EXPECTED_START + self.market.idle).as_millis();
         let paid = life.mean().as_millis().unsigned_abs() + around;
-        // A pod for which no node is on sale takes any room.
-        let own = self.market.types[class].first().map(|own| self.market.prices[*own].micros());
+        // A pod for which no node can be bought takes any room.
+        let own = self.cheapest(class).map(|own| self.market.prices[own].micros());
         let mut least = own.map_or(u128::MAX, |own| u128::from(own) * paid);
         let mut best = None;
         for node in rooms {

@@ -55,6 +55,7 @@ fn play(method: Method, market: &Market, pods: &[(usize, u32, u32)], lives: &Liv
         pools: &[],
         daemonsets: &[],
         sold: &BTreeMap::new(),
+        default_usd_per_hour: None,
         lives,
         delays: &AtOnce,
         played: HOUR * 10,
@@ -168,5 +169,23 @@ fn the_same_input_gives_the_same_figures() {
     for method in Method::ALL {
         let play = || play(method, &market(1, 3), &pods, &Lives::default());
         assert_eq!(play(), play());
+    }
+}
+
+#[test]
+fn every_method_keeps_the_limits_of_pools_and_buys_for_waiting_pods_once_a_node_is_gone() {
+    let mut limited = market(1, 8);
+    (limited.limits, limited.uses) = (vec![1], vec![vec![(0, 1)]; 2]);
+    for method in Method::ALL {
+        // The second pod needs the large node.
+        let pods = [(0, 0, 60), (1, 10, 60)];
+        let [free, held] = [&market(1, 8), &limited].map(|one| play(method, one, &pods, &Lives::default()));
+        assert!(free.pending.most < MINUTE, "{method:?}: {free:?}");
+        assert_eq!((free.node_starts, held.node_starts, held.unplaced), (2, 2, 0), "{method:?}: {held:?}");
+        assert!(held.pending.most >= MINUTE * 50, "{method:?}: {held:?}");
+        // Once the first pod has finished, its node has room.
+        let one = play(method, &limited, &[(0, 0, 60), (0, 10, 60)], &Lives::default());
+        assert_eq!((one.node_starts, one.unplaced), (1, 0), "{method:?}: {one:?}");
+        assert!((MINUTE * 50..MINUTE * 51).contains(&one.pending.most), "{method:?}: {one:?}");
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{ResourceName, Usd, UsdPerHour};
 use poolwright_core::{Life, Lives, Pod, Pool};
+use poolwright_solver::Candidate;
 
 use super::karpenter::{EMPTY_AFTER, POLL};
 use super::{Baseline, Method, Setting};
@@ -31,6 +32,10 @@ pub(super) struct Market {
     admits: Vec<Vec<bool>>,
     /// By class: the types on sale that hold one pod, cheapest first.
     pub types: Vec<Vec<usize>>,
+    /// What the limits of pools leave at the beginning.
+    pub limits: Vec<u64>,
+    /// By type: what one node uses of limits, as pairs (index of the limit, amount).
+    pub uses: Vec<Vec<(usize, u64)>>,
     /// The place of the resource in requests and capacities.
     pub cpu: usize,
     pub memory: usize,
@@ -63,6 +68,11 @@ impl Market {
         market.cpu = place(ResourceName::CPU).unwrap_or(0);
         market.memory = place(ResourceName::MEMORY).unwrap_or(0);
         market.gpus = place(ResourceName::NVIDIA_GPU);
+        market.limits = problem.limits.iter().map(|limit| limit.bound).collect();
+        let uses = |one: &Candidate| -> Vec<(usize, u64)> {
+            one.limit_use.iter().map(|(limit, used)| (*limit as usize, *used)).collect()
+        };
+        market.uses = problem.candidates.iter().map(uses).collect();
         for (name, price) in &question.kept {
             // A node that no pod may use is not in the problem.
             let at = problem.existing.iter().position(|node| node.name == *name);
@@ -79,6 +89,8 @@ impl Market {
     pub fn keep(&mut self, price: UsdPerHour, room: Vec<u64>, admits: impl Fn(usize) -> bool) {
         self.prices.push(price);
         self.capacities.push(room);
+        // The limits are without what these nodes use.
+        self.uses.push(Vec::new());
         for (class, row) in self.admits.iter_mut().enumerate() {
             row.push(admits(class));
         }
@@ -117,7 +129,21 @@ impl Market {
         });
         let admits = admits.collect();
         let on_sale = prices.len();
-        Self { on_sale, prices, capacities, requests, admits, types, cpu: 0, memory: 1, gpus: None, idle }
+        let (limits, uses) = (Vec::new(), vec![Vec::new(); on_sale]);
+        Self {
+            on_sale,
+            prices,
+            capacities,
+            requests,
+            admits,
+            types,
+            limits,
+            uses,
+            cpu: 0,
+            memory: 1,
+            gpus: None,
+            idle,
+        }
     }
 
     /// Returns whether a node of this type, with this much used, holds one more pod of the class.
@@ -210,6 +236,10 @@ pub(super) enum Event {
     Drain {
         nodes: Vec<usize>,
     },
+    /// A terminated node is gone, so that limits have more left.
+    Gone {
+        node: usize,
+    },
 }
 
 /// The state of one method.
@@ -225,8 +255,11 @@ pub(super) struct World<'a> {
     /// The nodes that are not gone, ascending.
     pub there: Vec<usize>,
     pub works: Vec<Work>,
-    /// Pods that only nodes of static pools hold, and that wait until one has room.
+    /// Pods for which no node can be bought, because of a limit or because only nodes of static pools hold them. They wait until a
+    /// node has room or a limit has more left.
     pub waiting: Vec<usize>,
+    /// What is left of each limit.
+    pub left: Vec<u64>,
     /// Karpenter: pods that wait for the batch to close, since when, and the number of additions.
     pub pending: Vec<usize>,
     pub batch: (Duration, u64),
@@ -268,6 +301,7 @@ impl<'a> World<'a> {
             there: Vec::new(),
             works: setting.arrivals.iter().enumerate().map(work).collect(),
             waiting: Vec::new(),
+            left: market.limits.clone(),
             pending: Vec::new(),
             batch: (Duration::ZERO, 0),
             changed: false,
@@ -307,6 +341,7 @@ impl<'a> World<'a> {
                 Event::Poll => self.poll(),
                 Event::Act { nodes } => self.act(nodes),
                 Event::Drain { nodes } => self.drain(&nodes),
+                Event::Gone { node } => self.free_limits(node),
             }
         }
         self.figures(end)
@@ -338,7 +373,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn arrive(&mut self, pod: usize) {
+    pub fn arrive(&mut self, pod: usize) {
         let Some(class) = self.works[pod].class else { return };
         match self.method {
             Method::OnePodPerNode => match self.unused(class) {
@@ -357,19 +392,20 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Buys the cheapest node for one pod. If none is on sale, the pod waits.
-    fn own(&mut self, pod: usize, class: usize) {
-        let Some(offer) = self.market.types[class].first() else {
+    /// Buys the cheapest node for one pod that limits allow. If there is none, the pod waits.
+    pub fn own(&mut self, pod: usize, class: usize) {
+        let Some(offer) = self.cheapest(class) else {
             self.waiting.push(pod);
             return;
         };
-        let node = self.launch(*offer);
+        let node = self.launch(offer);
         self.place(pod, node);
     }
 
     /// Launches a node.
     pub fn launch(&mut self, offer: usize) -> usize {
         let node = self.nodes.len();
+        self.use_limits(offer);
         self.nodes.push(Node {
             offer,
             launched: self.now,
@@ -416,17 +452,19 @@ impl<'a> World<'a> {
         let home = &mut self.nodes[node];
         home.used.iter_mut().zip(&self.market.requests[class]).for_each(|(used, asked)| *used -= asked);
         home.pods.retain(|other| *other != pod);
-        if self.market.is_kept(home.offer) {
+        if home.is_open() {
             self.give_room(node);
-        } else if home.pods.is_empty() && home.is_open() {
+        }
+        let home = &self.nodes[node];
+        if !self.market.is_kept(home.offer) && home.pods.is_empty() && home.is_open() {
             let had = home.had;
             self.at(self.now + self.idle(), Event::Empty { node, had });
         }
         self.changed = true;
     }
 
-    /// Gives the room of a node that a static pool keeps to the pods that wait for it, in the order in which they wait. No other
-    /// node has room for them, so they need no look at all nodes.
+    /// Gives the room of a node to the pods that wait for it, in the order in which they wait. No other node has room for them, so they
+    /// need no look at all nodes.
     fn give_room(&mut self, node: usize) {
         for pod in std::mem::take(&mut self.waiting) {
             let home = &self.nodes[node];
@@ -456,7 +494,11 @@ impl<'a> World<'a> {
     }
 
     pub fn terminate(&mut self, node: usize) {
-        self.nodes[node].gone = Some(self.now + self.setting.delays.node_end(node as u64));
+        let gone = self.now + self.setting.delays.node_end(node as u64);
+        self.nodes[node].gone = Some(gone);
+        if !self.market.uses[self.nodes[node].offer].is_empty() {
+            self.at(gone, Event::Gone { node });
+        }
         self.there.retain(|other| *other != node);
         self.changed = true;
     }

@@ -32,21 +32,44 @@ pub(crate) fn named(
     all.filter(|place| is_open(place)).map(words).collect()
 }
 
-/// Returns what alone keeps a pod from the offerings in these places; `None` if nothing of its own does.
+/// Returns what alone keeps a pod from the offerings in these places; `None` if nothing of its own does. A pod that must be with others
+/// is told also of the limits that would keep it from them then. Those of other pods are told besides the rule.
 pub(crate) fn find(
     inputs: &TopologyInputs<'_, '_>,
     pod: &Pod,
     places: &Places<'_>,
     is_open: impl Fn(&Place) -> bool,
 ) -> Option<Barrier> {
+    let (mut barrier, (at, offer)) = own(inputs, pod, places, &is_open)?;
+    let mut rooms = inputs.rooms.all.iter().zip(&places.rooms);
+    let has_room = rooms.any(|(room, place)| is_open(place) && pod.spec.requests.fits(&room.free));
+    if !pod.spec.affinity.is_empty()
+        && !has_room
+        && let Some(limits) = inputs.beyond(at, offer)
+    {
+        barrier.change = format!("{}, and raise {limits}", barrier.change);
+    }
+    Some(barrier)
+}
+
+/// Returns the same, with the offering that would hold the pod after the change: one within the limits, if there is any.
+fn own<'s>(
+    inputs: &TopologyInputs<'s, '_>,
+    pod: &Pod,
+    places: &Places<'_>,
+    is_open: &impl Fn(&Place) -> bool,
+) -> Option<(Barrier, (usize, &'s PoolOffering))> {
     let supply = inputs.supply;
-    let mut open: Vec<(usize, &PoolOffering)> = Vec::new();
+    let mut open: Vec<(usize, &'s PoolOffering)> = Vec::new();
     for (at, (pool, of_pool)) in supply.pools.iter().zip(&places.offers).enumerate() {
         for (offer, place) in pool.offers.iter().zip(of_pool) {
             if offer.availability.is_sold() && is_open(place) {
                 open.push((at, offer));
             }
         }
+    }
+    if !pod.spec.affinity.is_empty() {
+        open.sort_by_cached_key(|(at, offer)| inputs.beyond(*at, offer).is_some());
     }
     let requests = gpus::wanted(inputs.options.sharing, &supply.mig_models(), &pod.spec).0;
     let holding = |spec: &PodSpec| {
@@ -70,41 +93,34 @@ pub(crate) fn find(
             _ => ("are", "volumes that are"),
         };
         if !elsewhere.is_empty() {
-            return Some(Barrier {
-                cause: format!("{} {are} usable only elsewhere", elsewhere.join(", ")),
-                change: format!("use {volume} usable there"),
-            });
+            let cause = format!("{} {are} usable only elsewhere", elsewhere.join(", "));
+            return Some((Barrier { cause, change: format!("use {volume} usable there") }, (at, offer)));
         }
     }
     for (key, value) in &pod.spec.node_selector {
         let mut spec = pod.spec.clone();
         spec.node_selector.remove(key);
-        if holding(&spec).is_some() {
-            return Some(Barrier {
-                cause: format!("its nodeSelector `{key}: {value}` excludes the nodes there"),
-                change: format!("drop `{key}` from its nodeSelector"),
-            });
+        if let Some(held) = holding(&spec) {
+            let cause = format!("its nodeSelector `{key}: {value}` excludes the nodes there");
+            return Some((Barrier { cause, change: format!("drop `{key}` from its nodeSelector") }, held));
         }
     }
-    if holding(&PodSpec { node_affinity: None, ..pod.spec.clone() }).is_some() {
-        return Some(Barrier {
-            cause: "its required node affinity excludes the nodes there".to_owned(),
-            change: "relax that".to_owned(),
-        });
+    if let Some(held) = holding(&PodSpec { node_affinity: None, ..pod.spec.clone() }) {
+        let cause = "its required node affinity excludes the nodes there".to_owned();
+        return Some((Barrier { cause, change: "relax that".to_owned() }, held));
     }
     let all = vec![Toleration { key: None, matches: TolerationMatch::Exists, effect: None }];
     let tolerant = PodSpec { tolerations: all.clone(), ..pod.spec.clone() };
-    if let Some((at, _)) = holding(&tolerant) {
+    if let Some((at, offer)) = holding(&tolerant) {
         let pool = supply.pools[at].pool;
         let taints: Vec<&Taint> = rules::untolerated(&pod.spec.tolerations, &pool.taints).collect();
-        return Some(Barrier {
-            cause: format!(
-                "it does not tolerate {} of {}, which buys there",
-                format::taints(&taints),
-                pool.in_words()
-            ),
-            change: format!("add a toleration of {}", format::quoted(&taints)),
-        });
+        let cause = format!(
+            "it does not tolerate {} of {}, which buys there",
+            format::taints(&taints),
+            pool.in_words()
+        );
+        let change = format!("add a toleration of {}", format::quoted(&taints));
+        return Some((Barrier { cause, change }, (at, offer)));
     }
     let anywhere = PodSpec {
         volumes: Vec::new(),
@@ -113,8 +129,6 @@ pub(crate) fn find(
         tolerations: all,
         ..pod.spec.clone()
     };
-    holding(&anywhere).map(|_| Barrier {
-        cause: "several of its own rules and volumes exclude the nodes there".to_owned(),
-        change: "relax them together".to_owned(),
-    })
+    let cause = "several of its own rules and volumes exclude the nodes there".to_owned();
+    holding(&anywhere).map(|held| (Barrier { cause, change: "relax them together".to_owned() }, held))
 }

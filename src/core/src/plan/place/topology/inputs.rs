@@ -11,8 +11,10 @@ use crate::plan::place::topology::relations::Relations;
 use crate::rules::colocation::Colocation;
 use crate::rules::pin::Pin;
 use crate::supply::daemonsets::DaemonSets;
-use crate::supply::offerings::Supply;
+use crate::supply::limits::Limits;
+use crate::supply::offerings::{PoolOffering, Supply};
 use crate::supply::rooms::Rooms;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The lessons from earlier attempts.
@@ -140,4 +142,16 @@ pub(crate) struct TopologyInputs<'s, 'a> {
     pub lessons: &'s Lessons,
     /// The volumes of the pods.
     pub volumes: &'s Volumes,
+    /// What the limits have left before the plan, once somebody asks.
+    pub limits: OnceCell<Limits>,
+}
+
+impl TopologyInputs<'_, '_> {
+    /// Returns the limits that one more node of an offering would break, in words; `None` if there are none.
+    pub fn beyond(&self, at: usize, offer: &PoolOffering) -> Option<String> {
+        let limits = self.limits.get_or_init(|| Limits::new(self.supply, self.snapshot, self.options));
+        let uses = limits.uses(self.supply, at, offer.offering, offer.availability.price());
+        let named = limits.beyond(&uses).into_iter().map(|(limit, _)| limits.named(limit, self.supply));
+        named.reduce(|all, one| format!("{all} and {one}"))
+    }
 }
