@@ -8,3 +8,5 @@ endif()
 if(NOT DEFINED ENV{CXX})
   set(CMAKE_CXX_COMPILER c++)
 endif()
+# What the simplex method does not run through is compiled at -O1.
+set(CMAKE_CXX_COMPILER_LAUNCHER sh "${CMAKE_CURRENT_LIST_DIR}/highs-compiler.sh" CACHE STRING "")

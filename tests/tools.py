@@ -12,7 +12,7 @@ Each is pinned, installed on first use into the cache that all checkouts share (
     gang-crds    the CRDs of JobSet and LeaderWorkerSet (Apache-2.0), for tests on the control plane; Go modules, checked by
                  their hashes
 
-It also keeps a copy of highs.cmake there, which says how HiGHS is compiled.
+It also keeps copies of highs.cmake and highs-compiler.sh there, which say how HiGHS is compiled.
 
 Use:
 
@@ -236,7 +236,7 @@ def highs(name: str) -> Path:
     """Returns the path of a toolchain file for HiGHS. It is a copy in the cache, because the path stays in the build, which
     other checkouts share."""
     (cache() / "tools").mkdir(parents=True, exist_ok=True)
-    for file in ("highs.cmake", "demo.cmake"):
+    for file in ("highs-compiler.sh", "highs.cmake", "demo.cmake"):
         source, copy = Path(__file__).resolve().parent / file, cache() / "tools" / file
         if not copy.is_file() or copy.read_bytes() != source.read_bytes():
             # Renamed into place, because another checkout may read it.
