@@ -92,7 +92,8 @@ fn with_help_flag(mut args: Vec<OsString>) -> Vec<OsString> {
 fn run(cli: Cli) -> Result<ExitStatus, Failure> {
     // Standard output is not locked, because `top` draws on it from its own code, and any thread that panics restores the
     // terminal.
-    let mut out = print::Printable::new(BufWriter::new(io::stdout()));
+    // JSON is written in small pieces, so they are collected before they are looked through.
+    let mut out = BufWriter::new(print::Printable::new(io::stdout()));
     let outcome = match cli.command {
         Command::Plan(flags) => plan::run(&flags, &mut out),
         Command::Explain(flags) => explain::run(&flags, &mut out),

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 
+use crate::bits::BitSet;
 use crate::canonical::{Conflicts, Parties};
 use crate::check::{commitments, leave_choice};
 use crate::gpu::{Room, dims::Rows};
-use crate::problem::{GpuRequest, Problem, risk};
+use crate::problem::{GpuRequest, PodClass, Problem, risk};
 use crate::solution::{NewNodes, Placement};
 
 /// Returns whether one pod fits one empty node.
@@ -67,7 +68,7 @@ impl<'a> Sizes<'a> {
         match last {
             // Pods of the same class arrived last, so no other class came since.
             Some((_, count)) => most.is_some_and(|most| count >= most),
-            None => node.kept_away.binary_search(&self.parties.of[at]).is_ok(),
+            None => node.kept_away.contains(self.parties.of[at] as usize),
         }
     }
 
@@ -122,8 +123,8 @@ struct Open {
     pods: u32,
     /// Pods by class, in order of arrival.
     by_class: Vec<(u32, u32)>,
-    /// The parties that its pods exclude, ascending.
-    kept_away: Vec<u32>,
+    /// The parties that its pods exclude.
+    kept_away: BitSet,
 }
 
 /// A node that first fit buys.
@@ -195,16 +196,16 @@ fn open(sizes: &Sizes<'_>, counts: &[u32], most: u32, allowed: impl Fn(usize) ->
                     if refused[node] {
                         continue;
                     }
-                    if let Some(possible) = join(sizes, &nodes[node], class, &admitted) {
-                        home = Some((level, position, node, possible));
+                    if let Some(joined) = join(sizes, &nodes[node], class, &admitted) {
+                        home = Some((level, position, node, joined));
                         break 'levels;
                     }
                     refused[node] = true;
                 }
             }
-            let (node, possible) = if let Some((level, position, node, possible)) = home {
+            let (node, (possible, most_room)) = if let Some((level, position, node, joined)) = home {
                 levels[level].remove(position);
-                (node, possible)
+                (node, joined)
             } else {
                 nodes.push(Open {
                     used: vec![0; sizes.requests[class as usize].len()],
@@ -212,12 +213,12 @@ fn open(sizes: &Sizes<'_>, counts: &[u32], most: u32, allowed: impl Fn(usize) ->
                     most: Vec::new(),
                     pods: 0,
                     by_class: Vec::new(),
-                    kept_away: Vec::new(),
+                    kept_away: BitSet::new(sizes.parties.apart.len()),
                 });
                 refused.push(false);
                 let node = nodes.len() - 1;
                 match join(sizes, &nodes[node], class, &admitted) {
-                    Some(possible) => (node, possible),
+                    Some(joined) => (node, joined),
                     None => continue,
                 }
             };
@@ -225,22 +226,16 @@ fn open(sizes: &Sizes<'_>, counts: &[u32], most: u32, allowed: impl Fn(usize) ->
             for (used, request) in open.used.iter_mut().zip(&sizes.requests[class as usize]) {
                 *used += request;
             }
-            open.most = vec![0; open.used.len()];
-            for candidate in members(&possible) {
-                for (most, room) in open.most.iter_mut().zip(&sizes.capacity[candidate]) {
-                    *most = (*most).max(*room);
-                }
-            }
-            open.possible = possible;
+            (open.possible, open.most) = (possible, most_room);
             open.pods += 1;
             match open.by_class.last_mut() {
                 Some((last, count)) if *last == class => *count += 1,
                 _ => {
                     open.by_class.push((class, 1));
                     let party = sizes.parties.of[class as usize];
-                    open.kept_away.extend(&sizes.parties.apart[party as usize]);
-                    open.kept_away.sort_unstable();
-                    open.kept_away.dedup();
+                    for other in &sizes.parties.apart[party as usize] {
+                        open.kept_away.insert(*other as usize);
+                    }
                 }
             }
             let level = open.pods as usize;
@@ -274,22 +269,37 @@ pub struct Simple {
 impl Simple {
     /// Buys the cheapest node for each pod.
     pub fn one_pod_per_node(problem: &Problem) -> Self {
-        Self::buy(problem, 1, counts(problem))
+        Self::buy(&Sizes::new(problem), 1, counts(problem))
     }
 
     /// Buys the nodes of [`first_fit`].
     pub fn first_fit(problem: &Problem) -> Self {
-        Self::buy(problem, u32::MAX, counts(problem))
+        Self::buy(&Sizes::new(problem), u32::MAX, counts(problem))
+    }
+
+    /// Returns first fit and one pod per node for `counts` pods of each class, without a way that cannot cost less than `most`.
+    pub(crate) fn ways_below(problem: &Problem, counts: &[u32], most: UsdPerHour) -> Vec<Self> {
+        let sizes = Sizes::new(problem);
+        let mut ways = vec![Self::buy(&sizes, u32::MAX, counts.to_vec())];
+        // A node costs at least as much as the cheapest one of its pod, unless a commitment pays.
+        let price = |candidate: &u32| problem.candidates[*candidate as usize].price;
+        let least = |(class, count): (&PodClass, &u32)| {
+            Some(class.candidates.iter().map(price).min()?.times(u64::from(*count)))
+        };
+        let each = problem.classes.iter().zip(counts).filter_map(least);
+        if !problem.commitments.is_empty() || each.sum::<UsdPerHour>() < most {
+            ways.push(Self::buy(&sizes, 1, counts.to_vec()));
+        }
+        ways
     }
 
     /// Opens nodes for `left` pods of each class, with at most `most` pods on a node, and buys each as the candidate that costs least
     /// and is still to be had. Pods for which none is left try again with what is.
-    pub(crate) fn buy(problem: &Problem, most: u32, left: Vec<u32>) -> Self {
-        let sizes = Sizes::new(problem);
-        let mut rest = Rest::new(problem);
+    fn buy(sizes: &Sizes<'_>, most: u32, left: Vec<u32>) -> Self {
+        let mut rest = Rest::new(sizes.problem);
         let mut simple = Self { nodes: Vec::new(), left };
         loop {
-            let opened = open(&sizes, &simple.left, most, |candidate| rest.allows(candidate));
+            let opened = open(sizes, &simple.left, most, |candidate| rest.allows(candidate));
             let before = simple.nodes.len();
             for node in opened {
                 let possible = members(&node.possible).filter(|at| rest.allows(*at));
@@ -399,6 +409,9 @@ impl<'a> Rest<'a> {
         let covered = self.covered[candidate].map_or(0, |(commitment, rate)| {
             price * u128::from(self.commitments[commitment].min(rate)) / u128::from(rate.max(1))
         });
+        if of.interruptions == 0 {
+            return price - covered;
+        }
         let loss = |(class, count): &(u32, u32)| {
             let one = risk(self.problem.classes[*class as usize].loss_on(candidate as u32), of.interruptions);
             u128::from(one.micros()) * u128::from(*count)
@@ -410,12 +423,17 @@ impl<'a> Rest<'a> {
 /// Iterates over the set bits.
 fn members(set: &[u64]) -> impl Iterator<Item = usize> + '_ {
     set.iter().enumerate().flat_map(|(word, bits)| {
-        (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 64 + bit)
+        let mut left = *bits;
+        std::iter::from_fn(move || {
+            let bit = left.trailing_zeros() as usize;
+            left &= left.checked_sub(1)?;
+            Some(word * 64 + bit)
+        })
     })
 }
 
-/// Returns the candidates that still hold the node with one more pod of `class`; `None` if there are none.
-fn join(sizes: &Sizes<'_>, node: &Open, class: u32, admitted: &[u64]) -> Option<Vec<u64>> {
+/// Returns the candidates that still hold the node with one more pod of `class`, with their maximum capacity; `None` if there are none.
+fn join(sizes: &Sizes<'_>, node: &Open, class: u32, admitted: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
     if sizes.keeps_away(node, class) {
         return None;
     }
@@ -433,13 +451,15 @@ fn join(sizes: &Sizes<'_>, node: &Open, class: u32, admitted: &[u64]) -> Option<
     let after: Vec<u64> = node.used.iter().zip(requests).map(|(used, request)| used + request).collect();
     let both: Vec<u64> = node.possible.iter().zip(admitted).map(|(mine, theirs)| mine & theirs).collect();
     let mut possible = vec![0u64; both.len()];
+    let mut most = vec![0u64; after.len()];
     for candidate in members(&both) {
-        if fits(&after, &sizes.capacity[candidate]) && sizes.serves(candidate, &node.by_class, class as usize)
-        {
+        let room = &sizes.capacity[candidate];
+        if fits(&after, room) && sizes.serves(candidate, &node.by_class, class as usize) {
             possible[candidate / 64] |= 1 << (candidate % 64);
+            most.iter_mut().zip(room).for_each(|(most, room)| *most = (*most).max(*room));
         }
     }
-    possible.iter().any(|word| *word > 0).then_some(possible)
+    possible.iter().any(|word| *word > 0).then_some((possible, most))
 }
 
 #[cfg(test)]
@@ -484,6 +504,18 @@ mod tests {
         let mut risky = four();
         (risky.candidates[0].interruptions, risky.classes[0].at_risk) = (1_000_000, 3);
         assert_eq!(costs(&risky)[0], (20, 0), "a small node costs 3 and loses 3");
+    }
+
+    #[test]
+    fn one_pod_per_node_is_not_tried_where_the_cheapest_nodes_cost_too_much() {
+        let ways = |problem: &Problem, most| {
+            Simple::ways_below(problem, &counts(problem), UsdPerHour::from_micros(most)).len()
+        };
+        let mut problem = four();
+        assert_eq!([ways(&problem, 12), ways(&problem, 13)], [1, 2]);
+        let left = UsdPerHour::from_micros(8);
+        problem.commitments = vec![Commitment { name: "plan".into(), left, rates: Vec::new() }];
+        assert_eq!(ways(&problem, 12), 2, "a commitment may pay");
     }
 
     #[test]

@@ -136,6 +136,8 @@ struct Run<'a> {
     finishing: bool,
     /// Whether to try the exact methods for small problems first.
     small: bool,
+    /// The work units of a first try to pack all pods into given nodes.
+    packing: u64,
     /// The patterns and prices of an earlier solve.
     memory: Option<(Vec<Pattern>, Center)>,
     /// The last relaxation, for the memory of this solve.
@@ -193,6 +195,7 @@ impl<'a> Run<'a> {
             finishes: pods <= options.finish_pods,
             finishing: false,
             small: true,
+            packing: exact::UNITS,
             memory: None,
             last: None,
         }

@@ -31,7 +31,7 @@ pub(crate) fn or_simpler(problem: &Problem, solution: Solution, signal: &mut dyn
     if pods == 0 || pods > most {
         return solution;
     }
-    let all = [Simple::buy(problem, u32::MAX, counts.clone()), Simple::buy(problem, 1, counts)];
+    let all = Simple::ways_below(problem, &counts, solution.objective());
     let better = all.iter().filter_map(|simple| instead(problem, &solution, simple));
     match better.min_by_key(Solution::objective) {
         Some(better) => {

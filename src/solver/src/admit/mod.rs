@@ -22,7 +22,7 @@ use crate::plan::{Plan, Stock};
 use crate::stages::SearchStage;
 
 pub(crate) use by_prices::improve;
-pub(crate) use reinsertion::refine;
+pub(crate) use reinsertion::{Refinement, refine};
 
 /// Returns the best of several greedy covers. It places every pod if any of them does.
 pub(crate) fn plan(model: &Model) -> Plan {

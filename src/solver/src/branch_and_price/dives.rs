@@ -1,6 +1,7 @@
 //! Plans of whole nodes from a relaxation: dives, the refinement of a better plan, and large neighbourhood search.
 
 use super::{DEEP, Run, fixings};
+use crate::admit::{self, Refinement};
 use crate::column_generation::{Goal, Relaxed};
 use crate::dive::{self, Style};
 use crate::dual_bound::Certificate;
@@ -8,7 +9,7 @@ use crate::meter::Meter;
 use crate::plan::Plan;
 use crate::pricing::Pricer;
 use crate::stages::SearchStage;
-use crate::{admit, greedy, large_neighbourhood};
+use crate::{greedy, large_neighbourhood};
 
 /// The number of improvement attempts without success in a row after which the search gives up.
 const FAILURES: u32 = 40;
@@ -28,15 +29,14 @@ impl Run<'_> {
             return;
         }
         let sizes = greedy::share(model, &self.demand);
-        let effort = (self.options.work / 2, VAST_PATIENCE);
-        self.refine((&certificate.rough(), &sizes), effort, meter);
+        let how = Refinement { budget: self.options.work / 2, patience: VAST_PATIENCE, is_fine: true };
+        self.refine((&certificate.rough(), &sizes), how, meter);
     }
 
     /// Refines the plan by emptying single nodes, see [`admit::refine`].
-    fn refine(&mut self, values: (&[f64], &[f64]), effort: (u64, u32), meter: &mut Meter<'_>) {
+    fn refine(&mut self, values: (&[f64], &[f64]), how: Refinement, meter: &mut Meter<'_>) {
         if self.has(SearchStage::Reinsert)
-            && let Some(plan) =
-                admit::refine(self.model, &self.best, values, self.options.seed, effort, meter)
+            && let Some(plan) = admit::refine(self.model, &self.best, values, self.options.seed, how, meter)
         {
             self.offer(plan, meter);
         }
@@ -53,8 +53,9 @@ impl Run<'_> {
         let before = self.best.cost(self.model);
         self.dive(pricer, relaxed, exchanges, (0.6, 1), meter);
         if self.best.cost(self.model) < before && !self.done() && !meter.stopped() {
-            let effort = (meter.spent() / REFINING, REFINING_PATIENCE);
-            self.refine((&relaxed.pods, &relaxed.pods), effort, meter);
+            let budget = meter.spent() / REFINING;
+            let how = Refinement { budget, patience: REFINING_PATIENCE, is_fine: false };
+            self.refine((&relaxed.pods, &relaxed.pods), how, meter);
         }
     }
 

@@ -17,6 +17,10 @@ use crate::solution::Proof;
 
 /// The work that follows after a leaf was given up, relative to the work before: one part in this many.
 const BEYOND: u64 = 4;
+/// Where the optimum is wanted, a leaf that was given up is tried again with this many times the work, up to this many times the work
+/// of the first try.
+const HARDER: u64 = 8;
+const HARDEST: u64 = 64;
 
 /// A node of the tree: the plans whose node counts are in `ranges`.
 #[derive(Clone)]
@@ -30,6 +34,8 @@ struct Leaf {
     center: Center,
     /// The proof of its bound.
     proof: Proof,
+    /// The work of [`Run::settle`], as a multiple of that of a first try.
+    effort: u64,
 }
 
 impl Leaf {
@@ -43,6 +49,7 @@ impl Leaf {
             columns: columns.into_iter().collect(),
             center: branch.center(relaxed),
             proof,
+            effort: 1,
         }
     }
 
@@ -79,23 +86,47 @@ impl Run<'_> {
         let mut made = 0;
         // The lowest bound of a leaf that was given up: the tree proves no more than this.
         let mut floor = u64::MAX;
-        // Beyond it, the search can only find cheaper plans. It goes on for a fraction of the work so far.
+        // The leaves among these that are tried again with more work.
+        let mut hard: BTreeMap<(u64, u64), Leaf> = BTreeMap::new();
+        let persists = self.finishes || self.options.gap_target <= 0.0;
+        // Beyond them, the search can only find cheaper plans. It goes on for a fraction of the work so far.
         let mut last = u64::MAX;
-        while let Some((key, leaf)) = leaves.pop_first() {
+        loop {
+            if leaves.is_empty() || meter.spent() >= last {
+                if hard.is_empty() && !leaves.is_empty() {
+                    return;
+                }
+                leaves.append(&mut hard);
+                last = u64::MAX;
+            }
+            let Some((key, leaf)) = leaves.pop_first() else { break };
             let cost = self.best.cost(self.model);
             // Every cheaper plan is in this leaf, in one whose bound is not lower, or in one that was given up.
-            if key.0 <= floor {
+            let given_up = hard.keys().next().map_or(floor, |(bound, _)| floor.min(*bound));
+            if key.0 <= given_up {
                 self.raise(key.0.min(cost), leaf.proof);
                 self.watch(meter);
             }
-            if self.done() || meter.stopped() || meter.spent() >= last || key.0 >= cost {
+            if self.done() || meter.stopped() {
                 return;
             }
-            if floor < u64::MAX {
+            if key.0 >= cost {
+                if hard.is_empty() {
+                    return;
+                }
+                // No leaf that is left has a cheaper plan, except those to try again.
+                leaves.clear();
+                continue;
+            }
+            if given_up < u64::MAX {
                 last = last.min(meter.spent() + meter.spent() / BEYOND);
             }
             let Some(parts) = leaf.split().or_else(|| self.settle(&leaf, meter)) else {
-                floor = floor.min(key.0);
+                if persists && leaf.effort < HARDEST {
+                    hard.insert(key, Leaf { effort: leaf.effort * HARDER, ..leaf });
+                } else {
+                    floor = floor.min(key.0);
+                }
                 continue;
             };
             for ranges in parts {
@@ -131,7 +162,8 @@ impl Run<'_> {
         let is_there = |(_, bin): &(u32, &Bin)| bin.is_existing() && bin.available > 0;
         let there: Vec<(u32, u64)> =
             (0u32..).zip(&branch.model.bins).filter(is_there).map(|(at, bin)| (at, bin.available)).collect();
-        match exact::pack(&branch.model, &self.demand, &there, meter) {
+        let units = self.packing.saturating_mul(leaf.effort);
+        match exact::pack(&branch.model, &self.demand, &there, units, meter) {
             Packing::Unknown => None,
             Packing::Fits(plan) => {
                 self.offer(branch.plan(&plan), meter);

@@ -79,6 +79,11 @@ impl<'m> Content<'m> {
         self.pods
     }
 
+    /// Returns the room left of each resource.
+    pub fn room(&self) -> &[u64] {
+        &self.room
+    }
+
     /// Returns whether some resource has less room than `least`, so that no pod with at least these requests fits.
     pub fn has_less_than(&self, least: &[u64]) -> bool {
         self.room.iter().zip(least).any(|(room, least)| room < least)

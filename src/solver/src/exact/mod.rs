@@ -10,5 +10,5 @@ mod packing;
 mod search;
 
 pub(crate) use dynamic::solve;
-pub(crate) use packing::{Packing, pack};
+pub(crate) use packing::{Packing, UNITS, pack};
 pub(crate) use search::search;

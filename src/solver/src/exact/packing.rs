@@ -20,10 +20,10 @@ pub(crate) enum Packing {
 /// The maximum number of nodes, and of pods.
 const MOST_NODES: u64 = 256;
 const MOST_PODS: u64 = 512;
-/// The maximum work units of a search.
-const UNITS: u64 = 200_000;
+/// The work units of a first search.
+pub(crate) const UNITS: u64 = 200_000;
 /// The pairs of a class and a node that are compared in one unit of work.
-const PAIRS_PER_UNIT: u64 = 8;
+const PAIRS_PER_UNIT: u64 = 16;
 
 struct Search<'a, 'm> {
     model: &'a Model,
@@ -41,18 +41,31 @@ impl Search<'_, '_> {
         if self.model.bins[*bin as usize].position(class).is_some() { content.more(class) } else { 0 }
     }
 
-    /// Returns whether the nodes hold every class from the one at `at` on, each alone, of which `count` pods are left.
+    /// Returns whether the nodes hold every class from the one at `at` on, each alone, of which `count` pods are left. All of them
+    /// together must need no more of any resource than is left on the nodes that hold at least one of them.
     fn hopes(&self, at: usize, count: u64) -> bool {
-        (at..self.wanted.len()).all(|kind| {
-            let mut missing = if kind == at { count } else { self.wanted[kind].1 };
-            for node in 0..self.nodes.len() {
-                if missing == 0 {
-                    break;
-                }
-                missing = missing.saturating_sub(self.more(node, self.wanted[kind].0));
+        let mut wanted = self.wanted[at..].to_vec();
+        wanted[0].1 = count;
+        let mut needs = vec![0_u64; self.model.dims];
+        for (class, count) in &wanted {
+            for (needs, request) in needs.iter_mut().zip(&self.model.classes[*class as usize].requests) {
+                *needs = needs.saturating_add(request.saturating_mul(*count));
             }
-            missing == 0
-        })
+        }
+        for node in 0..self.nodes.len() {
+            let mut is_of_use = false;
+            for (class, missing) in &mut wanted {
+                let more = self.more(node, *class);
+                is_of_use |= more > 0;
+                *missing = missing.saturating_sub(more);
+            }
+            if is_of_use {
+                for (needs, room) in needs.iter_mut().zip(self.nodes[node].1.room()) {
+                    *needs = needs.saturating_sub(*room);
+                }
+            }
+        }
+        wanted.iter().all(|(_, missing)| *missing == 0) && needs.iter().all(|needs| *needs == 0)
     }
 
     /// Places `count` pods of the class at `at` on nodes from `from` on, then the classes after it. Returns `None` when it gave
@@ -91,8 +104,14 @@ impl Search<'_, '_> {
 }
 
 /// Packs all pods of `demand` into the nodes of `nodes`: bins with their number of nodes, each bin once. The prices of nodes, and
-/// the rows, do not count.
-pub(crate) fn pack(model: &Model, demand: &[u64], nodes: &[(u32, u64)], meter: &mut Meter<'_>) -> Packing {
+/// the rows, do not count. Gives up after `units` of work.
+pub(crate) fn pack(
+    model: &Model,
+    demand: &[u64],
+    nodes: &[(u32, u64)],
+    units: u64,
+    meter: &mut Meter<'_>,
+) -> Packing {
     let all = nodes.iter().fold(0u64, |sum, (_, count)| sum.saturating_add(*count));
     if all > MOST_NODES || demand.iter().fold(0u64, |sum, count| sum.saturating_add(*count)) > MOST_PODS {
         return Packing::Unknown;
@@ -119,7 +138,7 @@ pub(crate) fn pack(model: &Model, demand: &[u64], nodes: &[(u32, u64)], meter: &
     let nodes = nodes.iter().flat_map(each).collect();
     let first = wanted.first().map_or(0, |(_, count)| *count);
     let mut spend = |units: u64| meter.spend(units);
-    let mut search = Search { model, nodes, wanted, left: UNITS, meter: &mut spend };
+    let mut search = Search { model, nodes, wanted, left: units, meter: &mut spend };
     match search.place(0, first, 0) {
         Some(false) if is_exact => Packing::Impossible,
         None | Some(false) => Packing::Unknown,
@@ -145,7 +164,9 @@ mod tests {
         let classes =
             counts.iter().zip(sizes).map(|(count, size)| class("class", size, *count, &[0])).collect();
         let model = Model::new(&problem(classes, vec![candidate("node", 10_000, [11, 9, 0])]));
-        let packing = pack(&model, &model.demand(), &[(0, nodes)], &mut Meter::new(&mut NeverStop, u64::MAX));
+        let mut signal = NeverStop;
+        let mut meter = Meter::new(&mut signal, u64::MAX);
+        let packing = pack(&model, &model.demand(), &[(0, nodes)], UNITS, &mut meter);
         (model, packing)
     }
 
@@ -172,7 +193,9 @@ mod tests {
         let gpus = Some(Gpus { count: 6, memory_mib: 16, mode: GpuMode::Shared });
         let node = Candidate { gpus, ..candidate("node", 10_000, [100, 100, 0]) };
         let model = Model::new(&problem(units.map(share).to_vec(), vec![node]));
-        let packing = pack(&model, &model.demand(), &[(0, 1)], &mut Meter::new(&mut NeverStop, u64::MAX));
+        let mut signal = NeverStop;
+        let mut meter = Meter::new(&mut signal, u64::MAX);
+        let packing = pack(&model, &model.demand(), &[(0, 1)], UNITS, &mut meter);
         assert_ne!(packing, Packing::Impossible, "six triples of a thousand units fit");
     }
 
@@ -180,7 +203,24 @@ mod tests {
     fn a_search_without_work_left_knows_nothing() {
         let classes = vec![class("class", [1, 1, 0], 3, &[0])];
         let model = Model::new(&problem(classes, vec![candidate("node", 10_000, [11, 9, 0])]));
-        let packing = pack(&model, &model.demand(), &[(0, 1)], &mut Meter::new(&mut NeverStop, 0));
-        assert_eq!(packing, Packing::Unknown);
+        let packed = |units, budget| {
+            let mut signal = NeverStop;
+            pack(&model, &model.demand(), &[(0, 1)], units, &mut Meter::new(&mut signal, budget))
+        };
+        assert_eq!([packed(UNITS, 0), packed(1, u64::MAX)], [Packing::Unknown, Packing::Unknown]);
+        assert!(matches!(packed(UNITS, u64::MAX), Packing::Fits(_)));
+    }
+
+    #[test]
+    fn pods_that_need_more_than_all_nodes_have_are_not_tried_one_by_one() {
+        // Four of them fill a node, and there are too many ways to choose these.
+        let pods = (101..=120).map(|size| class("class", [size, 1, 0], 1, &[0])).collect();
+        let model = Model::new(&problem(pods, vec![candidate("node", 10_000, [441, 9, 0])]));
+        let mut signal = NeverStop;
+        let mut meter = Meter::new(&mut signal, u64::MAX);
+        // They need 2,210, and five nodes have 2,205.
+        let packing = pack(&model, &model.demand(), &[(0, 5)], UNITS, &mut meter);
+        assert_eq!(packing, Packing::Impossible);
+        assert!(meter.spent() < 100, "{}", meter.spent());
     }
 }

@@ -54,7 +54,9 @@ pub(super) fn table(
     let level = row * rows;
     let size = level * (items.len() + 1);
     if cells.len() < size {
-        cells.resize(size, 0.0);
+        // The old values do not count, so they are not copied.
+        drop(std::mem::take(&mut cells));
+        cells = vec![0.0; size.next_power_of_two()];
     }
     cells[level * items.len()..size].fill(0.0);
     for item in (0..items.len()).rev() {
@@ -63,12 +65,17 @@ pub(super) fn table(
         }
         let (head, tail) = cells.split_at_mut((item + 1) * level);
         let target = &mut head[item * level..(item + 1) * level];
-        target.copy_from_slice(&tail[..level]);
-        let cost = (weights[item] >> (MIX_BITS - bits)) as usize;
-        let slot = slot_weights[item] as usize;
-        // Copies in powers of two reach every count up to the maximum.
+        let cost = ((weights[item] >> (MIX_BITS - bits)) as usize).min(row);
+        let slot = (slot_weights[item] as usize).min(rows);
         let mut left = items[item].most as usize;
-        let mut copies = 1;
+        if left == 0 {
+            target.copy_from_slice(&tail[..level]);
+            continue;
+        }
+        add_first(target, &tail[..level], row, (slot, cost), values[item]);
+        left -= 1;
+        // Copies in powers of two reach every count up to the maximum.
+        let mut copies = 2;
         while left > 0 {
             let now = copies.min(left);
             let value = values[item] * now as f32;
@@ -85,6 +92,21 @@ fn raise(to: &mut [f32], from: &[f32], value: f32) {
     for (to, from) in to.iter_mut().zip(from) {
         let sum = *from + value;
         *to = if sum > *to { sum } else { *to };
+    }
+}
+
+/// `target[s][c] = max(from[s][c], from[s - slot][c - cost] + value)`.
+fn add_first(target: &mut [f32], from: &[f32], row: usize, (slot, cost): (usize, usize), value: f32) {
+    let (without, with) = target.split_at_mut(slot * row);
+    without.copy_from_slice(&from[..slot * row]);
+    let lines =
+        with.chunks_exact_mut(row).zip(from[slot * row..].chunks_exact(row)).zip(from.chunks_exact(row));
+    for ((to, same), less) in lines {
+        to[..cost].copy_from_slice(&same[..cost]);
+        for ((to, same), less) in to[cost..].iter_mut().zip(&same[cost..]).zip(less) {
+            let sum = *less + value;
+            *to = if sum > *same { sum } else { *same };
+        }
     }
 }
 

@@ -26,6 +26,10 @@ impl PlanContext<'_> {
     ) {
         let Further { supply, policy, most, work } = *further;
         let most = if below_min { most.min(BELOW_MIN) } else { most };
+        if most == 0 {
+            // To look for such domains takes time, and no attempt would use them.
+            return;
+        }
         for for_others in [false, true] {
             let narrowing = Narrowing { for_others, below_min };
             let mut within_limits = self.domains_within_limits(supply, best.last.shown(), narrowing);

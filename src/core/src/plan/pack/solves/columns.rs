@@ -54,8 +54,12 @@ impl Columns {
             }
         }
         let bits = |source: usize| {
-            let of = horizons[source];
-            (0..u32::BITS as usize).filter(move |bit| of >> bit & 1 == 1)
+            let mut left = horizons[source];
+            std::iter::from_fn(move || {
+                let bit = left.trailing_zeros() as usize;
+                left &= left.checked_sub(1)?;
+                Some(bit)
+            })
         };
         let mut all = Vec::new();
         let mut first = vec![0; horizons.len()];
@@ -66,11 +70,12 @@ impl Columns {
             all.extend(bits(number).map(|horizon| Column { source, horizon }));
         }
         let of = |class: &Sources<'_>| {
-            let long = |source: usize| {
+            let mut homes = Vec::with_capacity(class.candidates.len() + class.rooms.len());
+            for source in class.numbers(candidates) {
                 let each = bits(source).enumerate().filter(|(_, horizon)| *horizon >= class.horizon);
-                each.map(|(at, _)| (first[source] + at) as u32).collect::<Vec<u32>>()
-            };
-            class.numbers(candidates).flat_map(long).collect()
+                homes.extend(each.map(|(at, _)| (first[source] + at) as u32));
+            }
+            homes
         };
         let homes = classes.iter().map(of).collect();
         Self { all, homes }

@@ -53,8 +53,12 @@ impl Run<'_, '_, '_, '_> {
         let on = |home: &u32| {
             let Source::New(at) = columns.all[*home as usize].source else { return None };
             let NodeCandidate { pool, offer, interruptions, .. } = &candidates[at];
+            // There are millions of pairs of a class and a column, and on few of them a loss counts.
+            if *interruptions == 0 {
+                return None;
+            }
             let lost = self.loss_on(class, *pool, offer);
-            (*interruptions > 0 && lost != own).then_some((*home, lost))
+            (lost != own).then_some((*home, lost))
         };
         homes.iter().filter_map(on).collect()
     }
