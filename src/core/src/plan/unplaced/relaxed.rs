@@ -32,8 +32,7 @@ impl UnplacedInputs<'_, '_> {
             return Some(Relaxed { alternatives: Vec::new(), limits: Vec::new() });
         }
         let limits = |beyond: Vec<Beyond>| nearest_beyond(&beyond, None).unwrap_or_default();
-        let changes: Vec<(Vec<usize>, Vec<(u32, u64)>)> =
-            all.into_iter().map(|(rules, beyond)| (rules, limits(beyond))).collect();
+        let changes: Vec<_> = all.into_iter().map(|(rules, beyond)| (rules, limits(beyond))).collect();
         let least = changes.iter().min_by_key(|(rules, limits)| (rules.len() + limits.len(), limits.len()));
         let Some((rules, limits)) = least else {
             return Some(Relaxed { alternatives: vec![(0..nearest.len()).collect()], limits: Vec::new() });
