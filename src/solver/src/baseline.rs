@@ -402,21 +402,24 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// Returns the price of one more node with these pods, less the part that its commitment pays, plus the expected loss.
+    /// Returns the price of one more node with these pods, less the part that its commitment pays, plus the expected loss and what else
+    /// the pods cost there.
     fn counted(&self, candidate: usize, pods: &[(u32, u32)]) -> u128 {
         let of = &self.problem.candidates[candidate];
         let price = u128::from(of.price.micros());
         let covered = self.covered[candidate].map_or(0, |(commitment, rate)| {
             price * u128::from(self.commitments[commitment].min(rate)) / u128::from(rate.max(1))
         });
-        if of.interruptions == 0 {
-            return price - covered;
-        }
-        let loss = |(class, count): &(u32, u32)| {
-            let one = risk(self.problem.classes[*class as usize].loss_on(candidate as u32), of.interruptions);
-            u128::from(one.micros()) * u128::from(*count)
+        let index = candidate as u32;
+        let besides = |(class, count): &(u32, u32)| {
+            let class = &self.problem.classes[*class as usize];
+            let own = class.preferences.binary_search_by_key(&index, |(of, _)| *of);
+            let own = own.map_or(0, |at| class.preferences[at].1.micros());
+            let loss =
+                if of.interruptions == 0 { 0 } else { risk(class.loss_on(index), of.interruptions).micros() };
+            (u128::from(loss) + u128::from(own)) * u128::from(*count)
         };
-        price - covered + pods.iter().map(loss).sum::<u128>()
+        price - covered + pods.iter().map(besides).sum::<u128>()
     }
 }
 
@@ -495,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn commitments_pay_and_interruptions_count() {
+    fn commitments_pay_and_interruptions_and_preferences_count() {
         let mut committed = four();
         let rates = vec![(1, UsdPerHour::from_micros(4))];
         committed.commitments =
@@ -504,6 +507,9 @@ mod tests {
         let mut risky = four();
         (risky.candidates[0].interruptions, risky.classes[0].at_risk) = (1_000_000, 3);
         assert_eq!(costs(&risky)[0], (20, 0), "a small node costs 3 and loses 3");
+        let mut disliked = four();
+        disliked.classes[0].preferences = vec![(0, UsdPerHour::from_micros(3))];
+        assert_eq!(costs(&disliked)[0], (20, 0), "a pod on a small node costs 3 more");
     }
 
     #[test]

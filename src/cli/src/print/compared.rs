@@ -28,7 +28,9 @@ pub fn verdict(plan: &Document) -> String {
             let steps = if plan.in_steps { " in these steps" } else { "" };
             let gap = percent(gap);
             let mut kept = plan.under();
-            kept.retain(|under| matches!(under, Under::SpotRules | Under::NodeSpread | Under::KnownPrices));
+            kept.retain(|under| {
+                matches!(under, Under::SpotRules | Under::NodeSpread | Under::KeptRoom | Under::KnownPrices)
+            });
             let which = if kept.is_empty() { String::new() } else { format!(" {}", words(&kept)) };
             if kept.contains(&Under::SpotRules) {
                 return format!(
@@ -49,6 +51,7 @@ fn words(under: &[Under]) -> String {
         Under::SpotRules => "under the pools' rules on spot nodes",
         Under::MinValues => "under the pools' minValues",
         Under::NodeSpread => "under the pods' spread over nodes",
+        Under::KeptRoom => "that keeps the same room free",
         Under::Priorities => "under the pods' priorities",
         Under::KnownPrices => "of offerings with known prices",
     };
@@ -68,6 +71,7 @@ fn name(rule: CostRule) -> &'static str {
         CostRule::SpotRules => "Spot rules",
         CostRule::MinValues => "minValues",
         CostRule::NodeSpread => "Node spread",
+        CostRule::KeptRoom => "Kept room",
         CostRule::Priorities => "Priorities",
     }
 }
@@ -81,6 +85,7 @@ fn rule(plan: &Document, of: RuleCost) -> String {
         CostRule::SpotRules => ("without the pools' rules on spot nodes", true),
         CostRule::MinValues => ("without minValues", true),
         CostRule::NodeSpread => ("without spread over nodes", true),
+        CostRule::KeptRoom => ("without kept room", true),
         CostRule::Priorities => ("with equal priorities", true),
     };
     let risk = plan.risk_usd_per_hour.filter(|_| counted).unwrap_or_default();
@@ -196,6 +201,7 @@ fn cheaper(plan: &Document, why: WhyCheaper) -> String {
         WhyCheaper::Rule(CostRule::NodeSpread) => {
             "without the pods' spread over nodes, the plan would cost less too".to_owned()
         }
+        WhyCheaper::Rule(CostRule::KeptRoom) => "without kept room, the plan would cost less too".to_owned(),
         WhyCheaper::Rule(CostRule::Priorities) => {
             "with equal priorities, the plan would cost less too".to_owned()
         }
@@ -247,6 +253,7 @@ fn kept(rule: CostRule) -> &'static str {
         CostRule::SpotRules => "the pools' rules on spot nodes",
         CostRule::MinValues => "the pools' minValues",
         CostRule::NodeSpread => "the pods' spread over nodes",
+        CostRule::KeptRoom => "room free for pods without a cheaper home",
         CostRule::Priorities => "the pods' priorities",
     }
 }

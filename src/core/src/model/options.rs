@@ -47,6 +47,8 @@ pub struct PlanOptions {
     pub preferences: PreferencePolicy,
     /// Whether nodes are bought for which `minValues` of their pool is not met.
     pub min_values: MinValuesPolicy,
+    /// Whether room on expensive nodes may be kept free for pods without a cheaper home. Plans without it show what it costs.
+    pub keeps_room: bool,
     /// Whether to keep the solver's problems and solutions in [`crate::plan::Plan::solves`].
     pub keep_solves: bool,
     /// A text that makes claim names of different planners differ. May be empty in the CLI.
@@ -74,6 +76,7 @@ impl Default for PlanOptions {
             commitments: Vec::new(),
             preferences: PreferencePolicy::Respect,
             min_values: MinValuesPolicy::Strict,
+            keeps_room: true,
             keep_solves: false,
             salt: String::new(),
         }

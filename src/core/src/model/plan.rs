@@ -73,6 +73,10 @@ pub struct Plan {
     /// Whether pods on new nodes, or pods that it leaves out, have a topology spread over nodes.
     #[serde(default)]
     pub by_node_spread: bool,
+    /// Whether pods were kept off nodes, to keep room free for pods without a cheaper home. If so, `bound` holds only for plans that
+    /// keep the same room.
+    #[serde(default)]
+    pub by_kept_room: bool,
     /// Whether it is in steps, and pods on new nodes differ in priority. Then priorities decide which pods the first steps serve.
     #[serde(default)]
     pub by_priority: bool,
@@ -551,6 +555,8 @@ pub enum CostRule {
     MinValues,
     /// Pods keep their topology spread over nodes. A node that could still be bought counts as one without pods.
     NodeSpread,
+    /// Room on expensive nodes stays free for pods without a cheaper home.
+    KeptRoom,
     /// In a plan in steps, pods of a higher priority get their first choice before others.
     Priorities,
 }

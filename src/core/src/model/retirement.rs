@@ -22,6 +22,9 @@ pub struct Retirement {
     pub extension: SignedDuration,
     /// The cost of this time.
     pub here: Usd,
+    /// What its room there is worth, if it takes room that is kept for pods without a cheaper home.
+    #[serde(default)]
+    pub displaced: Usd,
     /// The cost of a node of its own, until it has ended.
     pub elsewhere: Usd,
     /// The expected time until the node's pods have ended; zero if it has none.
@@ -30,12 +33,20 @@ pub struct Retirement {
 
 impl fmt::Display for Retirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { newcomer, extension, here, elsewhere, ends_in } = self;
+        let Self { newcomer, extension, here, displaced, elsewhere, ends_in } = self;
         let end = if ends_in.is_zero() {
             "it runs no pod".to_owned()
         } else {
             format!("its last pod is expected to end in {}", about(*ends_in))
         };
+        if *displaced > Usd::default() {
+            return write!(
+                f,
+                "a pod like {newcomer} would keep this node {} longer, for {here:#}, and take room worth {displaced:#} that is kept \
+                 for pods without a cheaper home; it costs {elsewhere:#} on a node of its own; {end}",
+                about(*extension)
+            );
+        }
         write!(
             f,
             "a pod like {newcomer} would keep this node {} longer, for {here:#}, and costs {elsewhere:#} on a node of its own; {end}",

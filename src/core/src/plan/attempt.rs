@@ -1,5 +1,6 @@
 //! One attempt at a plan: places pods, chooses preferences, packs, creates claims, and explains unplaced pods.
 
+mod homes;
 mod left_without_place;
 mod limits_beside;
 
@@ -20,7 +21,7 @@ use crate::plan::context::PlanContext;
 use crate::plan::left_by::LeftBy;
 use crate::plan::pack::horizon::Horizons;
 use crate::plan::pack::solves::packing::Packing;
-use crate::plan::pack::{classes, room_lives, solves};
+use crate::plan::pack::{classes, solves};
 use crate::plan::pending::{PendingPod, Settled};
 use crate::plan::place::{preferences, sticky, topology};
 use crate::plan::unplaced::allowed::AllowedTypes;
@@ -52,6 +53,8 @@ pub(crate) struct Attempt {
     pub short: BTreeSet<(String, String)>,
     /// A limit that left pods out, by their spread constraint.
     pub spread_limits: BTreeMap<usize, u32>,
+    /// Whether pods were kept off nodes, and packing left a pod out that some node could hold.
+    pub leaves_with_home: bool,
 }
 
 /// The pods with a place, and the open pods.
@@ -175,6 +178,7 @@ impl PlanContext<'_> {
             violations,
             preferences: preferred.record(),
             floor: packed.floor,
+            leaves_with_home: packed.outcome.by_kept_room && packed.leaves_with_home(supply, &self.rooms),
             unlistable,
             objective: packed.outcome.objective,
             left_out: assigned.left_out.clone(),
@@ -273,16 +277,13 @@ impl PlanContext<'_> {
             colocation: &colocation,
             hosts: &hosts,
             horizons: &self.horizons,
+            keeps_room: lessons.keeps_room,
             losses: &self.losses,
             options,
             unlistable: &lessons.unlistable,
             spot_mixes: &spot_mixes,
         };
-        let lives = if self.horizons.is_known() {
-            room_lives::collect(self.snapshot, rooms, &settled.placed, self.now)
-        } else {
-            vec![None; rooms.all.len()]
-        };
+        let lives = self.lives_of_rooms(supply, &limits, (&*rooms, &settled.placed), lessons.keeps_room);
         let mut outcome = solves::run(&inputs, rooms, lives, &mut limits, stop);
         let floor = preferred.floor(&inputs, &outcome).filter(|_| !keeps_out);
         if let Some(least) = outcome.least.take() {
@@ -370,6 +371,7 @@ impl Packed<'_> {
             by_spot_rules: outcome.by_spot_rules,
             by_min_values: outcome.by_min_values,
             by_node_spread: outcome.by_node_spread,
+            by_kept_room: outcome.by_kept_room,
             by_priority: outcome.by_priority,
             in_steps: outcome.steps > 1,
             stopped_early: outcome.stopped_early,

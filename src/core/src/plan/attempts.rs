@@ -1,5 +1,6 @@
 //! Repeated attempts at a plan. Each attempt uses the lessons of earlier ones about rules, limits and gangs.
 
+mod with_kept_room;
 mod within_limits;
 
 use std::cmp::Reverse;
@@ -73,22 +74,24 @@ impl LastAttempt {
 }
 
 impl PlanContext<'_> {
-    /// Returns the best attempt. Places are chosen pod by pod, so another order may place more pods. Unplaced pods choose first
-    /// in the next attempt, and the attempt that leaves the fewest pods unplaced is kept. Attempts in fewer domains follow: first
-    /// those that spread pods as widely, then those that limits ask for. The latter come first if a limit has left pods of single
-    /// domains out, because no other order can help these. Attempts in fewer domains than `minDomains` come last.
-    pub fn best_attempt(
+    /// Returns the best attempt of those that begin with these lessons. Places are chosen pod by pod, so another order may place more
+    /// pods. Unplaced pods choose first in the next attempt, and the attempt that leaves the fewest pods unplaced is kept. Attempts in
+    /// fewer domains follow: first those that spread pods as widely, then those that limits ask for. The latter come first if a limit
+    /// has left pods of single domains out, because no other order can help these. Attempts in fewer domains than `minDomains` come
+    /// last.
+    fn best_of(
         &self,
         supply: &offerings::Supply<'_>,
         policy: PreferencePolicy,
+        lessons: &topology::Lessons,
         stop: &mut dyn StopSignal,
     ) -> Attempt {
-        let last = self.settled_attempt(supply, policy, topology::Lessons::default(), stop);
+        let last = self.settled_attempt(supply, policy, lessons.clone(), stop);
         // Another order or fewer domains can make a proof much harder, and the plan there is already.
         let work = last.work.saturating_mul(MORE_WORK).max(LEAST_WORK);
         let most = REPETITIONS.min(REPEATED_PODS / self.demand.pending.len().max(1));
         let further = Further { supply, policy, most, work };
-        let mut best = BestAttempt { last, start: topology::Lessons::default() };
+        let mut best = BestAttempt { last, start: lessons.clone() };
         let shown = best.last.shown();
         let leaves_out = shown.plan.unplaced.iter().any(|left| left.reason.may_be_for_others());
         let limits_first = leaves_out && !shown.short.is_empty();

@@ -31,6 +31,8 @@ pub(crate) struct PlanContext<'a> {
     pub demand: Demand<'a>,
     pub rooms: rooms::Rooms<'a>,
     pub horizons: Horizons,
+    /// Whether room is kept free for pods without a cheaper home.
+    pub keeps_room: bool,
     pub losses: Losses,
     /// By namespace: how many of its pods a new node must hold, if any node holds as many. Without an entry, one is enough.
     pub crowds: BTreeMap<String, u64>,
@@ -51,6 +53,7 @@ impl<'a> PlanContext<'a> {
         spread_hosts::set_least(&mut colocation, snapshot, &daemons, &rooms, &supply);
         let now = *now;
         let horizons = Horizons::new(snapshot, options, &demand.pending, now);
+        let keeps_room = horizons.keeps_room();
         let losses = Losses::new(snapshot, options, demand.pending.iter().map(|want| want.pod));
         let context = Self {
             snapshot,
@@ -64,6 +67,7 @@ impl<'a> PlanContext<'a> {
             demand,
             rooms,
             horizons,
+            keeps_room,
             losses,
             crowds: BTreeMap::new(),
         };

@@ -3,12 +3,14 @@
 //! Start reading at [`plan()`]. `prepare` lists the steps from the current cluster to the cluster to plan for. `attempt` lists
 //! the steps of one attempt: place pods, pack the rest, create claims. `attempts` repeats attempts and uses the lessons of
 //! earlier ones. `cut` and `fewer_domains` say what to try if a limit leaves out pods with a topology spread.
+//! `captives` finds the pods for which room on expensive nodes is kept.
 //! `namespace_limits` plans without pods that are beyond a limit of their namespace. `audit` checks the plan, and `report`
 //! computes its figures, and `rule_costs` what weights and preferences cost.
 
 pub(crate) mod attempt;
 pub(crate) mod attempts;
 pub(crate) mod audit;
+pub(crate) mod captives;
 pub(crate) mod claims;
 pub(crate) mod context;
 pub(crate) mod cut;

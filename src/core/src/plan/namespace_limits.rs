@@ -72,6 +72,8 @@ impl<'a> PlanContext<'a> {
         if ceilings.is_empty() {
             return self.weigh(supply, stop);
         }
+        // Kept room may make a plan buy more. Then a limit holds pods back that the kept room would hold.
+        self.keeps_room = false;
         let mut held = Held::new();
         let mut attempt = self.weigh_with_fewer_nodes(&ceilings, (successors, supply), &mut held, stop);
         self.tell(&held, successors, &mut attempt.plan);

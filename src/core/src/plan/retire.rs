@@ -12,7 +12,6 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{Usd, UsdPerHour};
@@ -25,7 +24,8 @@ use crate::model::{
 };
 use crate::plan::context::PlanContext;
 use crate::plan::own_nodes;
-use crate::plan::pack::horizon;
+use crate::plan::pack::horizon::{self, cost};
+use crate::plan::pack::kept_room;
 use crate::plan::pack::room_lives::{self, RoomLife};
 use crate::rules;
 use crate::supply::limits::Limits;
@@ -67,6 +67,8 @@ struct Newcomer<'a> {
     life: Life,
     /// The cost of the cheapest node for it alone, until it has ended.
     elsewhere: Usd,
+    /// The price of this node.
+    price: UsdPerHour,
 }
 
 impl PlanContext<'_> {
@@ -87,7 +89,7 @@ impl PlanContext<'_> {
             let life = room_lives::of_any_room(self.snapshot, room, self.now)?;
             Some((room.as_ref(), life))
         });
-        let rooms: Vec<(&Room<'_>, RoomLife)> = rooms.collect();
+        let mut rooms: Vec<(&Room<'_>, RoomLife)> = rooms.collect();
         let mut retirements = Retirements { decided: Some(self.now), ..Retirements::default() };
         if !rooms.is_empty() {
             let limits = Limits::new(supply, self.snapshot, self.options);
@@ -100,6 +102,10 @@ impl PlanContext<'_> {
                 retirements.prices = Arc::new(PricesElsewhere { terms, ..PricesElsewhere::default() });
             }
             let (newcomers, unsold) = self.newcomers(supply, &limits, &mut retirements.prices);
+            if self.horizons.keeps_room() {
+                let with_lives = rooms.iter_mut().map(|(room, life)| (0, *room, life));
+                self.note_captives(supply, &limits, with_lives, &[]);
+            }
             let unplaced = unplaced.iter().filter(|left| may_be_bound(left.reason));
             let unplaced = unplaced.filter_map(|left| Some(self.snapshot.pods.get(&left.pod)?.as_ref()));
             let safety = Safety { unsold, unplaced: unplaced.collect() };
@@ -134,6 +140,7 @@ impl PlanContext<'_> {
         let retires = self.snapshot.retirements.of(name, self.now).is_some();
         let percent = if retires { 100 } else { CLOSE_ABOVE };
         let room_for_all = &claim.current_offering().allocatable;
+        let kept = life.captives.as_ref().and_then(|captives| captives.kept(life.price, &room.free));
         let loses = newcomers.iter().filter_map(|newcomer| {
             let spec = &newcomer.pod.spec;
             if !spec.requests.fits(room_for_all) || rules::admits(spec, &room.labels, &room.taints).is_err() {
@@ -141,16 +148,26 @@ impl PlanContext<'_> {
             }
             let extension = life.ends.extension(&newcomer.life);
             let here = cost(life.price, extension);
-            (here.0 * 100 > newcomer.elsewhere.0 * percent).then(|| Retirement {
+            let takes = |kept: &&kept_room::Kept<'_>| {
+                spec.requests.fits(&room.free)
+                    && !kept.spares(&spec.requests)
+                    && !kept_room::needs(Some(newcomer.price), life.price)
+            };
+            let displaced = kept.as_ref().filter(takes).map_or(Usd::default(), |kept| {
+                kept.worth(&spec.requests, kept_room::taken(&life.ends, &newcomer.life))
+            });
+            ((here.0 + displaced.0) * 100 > newcomer.elsewhere.0 * percent).then(|| Retirement {
                 newcomer: newcomer.pod.key.clone(),
                 extension,
                 here,
+                displaced,
                 elsewhere: newcomer.elsewhere,
                 ends_in: life.ends.mean(),
             })
         });
         // The one that loses most is the best reason.
-        loses.max_by_key(|one| (one.here.0 - one.elsewhere.0.min(one.here.0), Reverse(one.newcomer.clone())))
+        let lost = |one: &Retirement| (one.here.0 + one.displaced.0).saturating_sub(one.elsewhere.0);
+        loses.max_by_key(|one| (lost(one), Reverse(one.newcomer.clone())))
     }
 
     /// Returns whether the pool of an on-demand node could have no more spot nodes without it. Newcomers would need such a node again.
@@ -216,10 +233,11 @@ impl PlanContext<'_> {
             let life = self.snapshot.lives.of_new(pod, self.now).life;
             let offers = prices.by_spec.get(&pod.spec).into_iter().flatten();
             let costs = offers.filter_map(|(pool, price)| {
-                Some(cost(*price, horizon::paid(&life, self.snapshot.pools.get(pool)?)))
+                let paid = horizon::paid(&life, self.snapshot.pools.get(pool)?);
+                Some((cost(*price, paid), *price))
             });
             match costs.min() {
-                Some(elsewhere) => newcomers.push(Newcomer { pod, life, elsewhere }),
+                Some((elsewhere, price)) => newcomers.push(Newcomer { pod, life, elsewhere, price }),
                 None => unsold.push(pod),
             }
         }
@@ -250,8 +268,4 @@ fn may_be_bound(reason: UnplacedReason) -> bool {
         | UnplacedReason::SchedulingGated
         | UnplacedReason::NotYetTried => false,
     }
-}
-
-fn cost(price: UsdPerHour, time: SignedDuration) -> Usd {
-    Usd::of(Some(price), Duration::try_from(time).unwrap_or_default())
 }

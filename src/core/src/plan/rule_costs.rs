@@ -26,6 +26,8 @@ pub(crate) fn tell(
     if !plan.refused.is_empty() {
         return;
     }
+    // A plan that keeps no room is compared with plans that keep none either: with kept room, these would cost more for another reason.
+    let options = &PlanOptions { keeps_room: options.keeps_room && plan.by_kept_room, ..options.clone() };
     let all = [
         (CostRule::Weights, plan.by_weight),
         (CostRule::Preferences, plan.steered_pods > 0),
@@ -33,6 +35,7 @@ pub(crate) fn tell(
         (CostRule::SpotRules, plan.by_spot_rules),
         (CostRule::MinValues, plan.by_min_values),
         (CostRule::NodeSpread, plan.by_node_spread),
+        (CostRule::KeptRoom, plan.by_kept_room),
     ];
     let in_force: Vec<CostRule> = all.into_iter().filter(|(_, holds)| *holds).map(|(rule, _)| rule).collect();
     for rule in &in_force {
@@ -52,6 +55,7 @@ pub(crate) fn tell(
             CostRule::SpotRules if is_free => plan.by_spot_rules = false,
             CostRule::MinValues if is_free => plan.by_min_values = false,
             CostRule::NodeSpread if is_free => plan.by_node_spread = false,
+            CostRule::KeptRoom if is_free => plan.by_kept_room = false,
             _ => {}
         }
         if !is_free {
@@ -97,6 +101,7 @@ fn lacking<'s>(
             options.spot_risk = None;
             snapshot.to_mut().reclaims.clear();
         }
+        CostRule::KeptRoom => options.keeps_room = false,
         // Expected pods and the rules of schedulers come later.
         CostRule::NodeSpread | CostRule::Priorities => {}
     }

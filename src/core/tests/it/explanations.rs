@@ -448,6 +448,7 @@ fn a_retiring_node_says_why_with_money_and_its_expected_end() {
         newcomer: key("train-7"),
         extension: SignedDuration::from_mins(40),
         here: Usd(18_000_000),
+        displaced: Usd(0),
         elsewhere: Usd(2_100_000),
         ends_in: SignedDuration::from_mins(35),
     };

@@ -12,12 +12,12 @@ use poolwright_terms::keys::RESERVED_TAINT;
 
 use crate::kit::*;
 
-fn c() -> ClaimName {
+pub fn c() -> ClaimName {
     ClaimName("c".into())
 }
 
 /// A pod that says how long it runs.
-fn lasting(pod: Pod, hours: i64) -> Pod {
+pub fn lasting(pod: Pod, hours: i64) -> Pod {
     let expected = Some(SignedDuration::from_hours(hours));
     Pod { duration: PodDuration { expected, ..pod.duration }, ..pod }
 }
@@ -41,12 +41,12 @@ fn scene(hours: i64, reserved: bool) -> Snapshot {
     snapshot
 }
 
-fn newcomer(hours: i64) -> Pod {
+pub fn newcomer(hours: i64) -> Pod {
     lasting(pod("new", requests(2, 8, 1)), hours)
 }
 
 /// Returns whether the newcomer goes to the node that is there.
-fn joins(plan: &Plan) -> bool {
+pub fn joins(plan: &Plan) -> bool {
     assert!(plan.refused.is_empty(), "{:?}", plan.refused);
     assert_eq!(plan.claims.len() + plan.placements.len(), 1, "{plan:?}");
     plan.placements.first().is_some_and(|placement| placement.target == Target::Claim(c()))
@@ -126,6 +126,38 @@ fn pods_that_live_equally_long_are_planned_by_the_price_of_the_moment() {
     assert_eq!((known.claims, known.cost, known.bound), (unknown.claims, unknown.cost, unknown.bound));
 }
 
+/// Plans for four pods with a GPU, and one that runs for 100 hours. A node with four GPUs costs less than four nodes with one.
+fn plan_for_four(change: impl Fn(Pod) -> Pod) -> Plan {
+    let kinds = vec![
+        Kind("small", capacity(4, 16, 1), Some("a10g"), &[("a", "1.00")]),
+        Kind("large", capacity(16, 64, 4), Some("a10g"), &[("a", "3.60")]),
+    ];
+    let pods = (0..4).map(|number| change(pod(&format!("p{number}"), requests(2, 8, 1))));
+    let long = lasting(pod("long", requests(2, 8, 1)), 100);
+    let mut snapshot = with(cluster(catalogue(kinds), [pool("gpu")]), pods.chain([long]));
+    snapshot.lives = Arc::new(Lives::prior());
+    planned_at(&snapshot, 60)
+}
+
+#[test]
+fn pods_whose_ends_are_uncertain_share_no_node_that_the_last_of_them_would_keep() {
+    let plan = plan_for_four(|pod| pod);
+    let expected = ["small: long", "small: p0", "small: p1", "small: p2", "small: p3"];
+    assert_eq!(bought(&plan), expected);
+    assert!(plan.gap() < 0.01, "{}", plan.gap());
+}
+
+#[test]
+fn pods_that_surely_end_together_share_a_node_by_its_price() {
+    // A pod that its controller keeps running ends at its deadline, and not before.
+    let until = Some(SignedDuration::from_hours(6));
+    let sure = |pod: Pod| {
+        let duration = PodDuration { is_service: true, deadline: until, ..pod.duration };
+        Pod { duration, ..pod }
+    };
+    assert_eq!(bought(&plan_for_four(sure)), ["large: p0 p1 p2 p3", "small: long"]);
+}
+
 #[test]
 fn the_cost_over_time_has_a_bound_of_its_own() {
     let plan = planned_at(&with(scene(1, true), [newcomer(100)]), 60);
@@ -142,11 +174,11 @@ fn retiring_scene() -> Snapshot {
     with(scene(1, false), [bound(newcomer(100), "other")])
 }
 
-fn retires(snapshot: &Snapshot) -> bool {
+pub fn retires(snapshot: &Snapshot) -> bool {
     !planned_at(snapshot, 60).retirements.claims.is_empty()
 }
 
-fn with_limits(mut snapshot: Snapshot, limits: PoolLimits) -> Snapshot {
+pub fn with_limits(mut snapshot: Snapshot, limits: PoolLimits) -> Snapshot {
     snapshot.pools.insert(PoolName("gpu".into()), Arc::new(Pool { limits, ..pool("gpu") }));
     snapshot
 }

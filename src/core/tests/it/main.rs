@@ -29,6 +29,7 @@ mod incremental;
 mod index;
 mod initialize;
 mod interruption;
+mod kept_room;
 mod kit;
 mod label_advice;
 mod launch;

@@ -25,6 +25,7 @@ fn retirement() -> Retirement {
         newcomer: key("small"),
         extension: SignedDuration::from_mins(186),
         here: Usd(97_000_000),
+        displaced: Usd(0),
         elsewhere: Usd(4_200_000),
         ends_in: SignedDuration::from_mins(40),
     }

@@ -36,6 +36,8 @@ pub enum Under {
     MinValues,
     /// Pods keep their topology spread over nodes.
     NodeSpread,
+    /// Room on expensive nodes stays free for pods without a cheaper home.
+    KeptRoom,
     /// Pods of a higher priority get their first choice before others.
     Priorities,
     /// Nodes are of offerings with known prices, and others that might cost less, or that the plan buys too, have none.
@@ -113,6 +115,7 @@ impl Document {
             (Under::SpotRules, lists(CostRule::SpotRules)),
             (Under::MinValues, lists(CostRule::MinValues)),
             (Under::NodeSpread, lists(CostRule::NodeSpread)),
+            (Under::KeptRoom, lists(CostRule::KeptRoom)),
             (Under::Priorities, lists(CostRule::Priorities)),
             (Under::KnownPrices, self.unpriced_types > 0 || buys_unpriced),
         ];

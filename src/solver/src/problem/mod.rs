@@ -86,8 +86,8 @@ pub struct PodClass {
     /// pods with the least total value. With zero everywhere, it leaves out the fewest pods.
     #[serde(default)]
     pub value: u64,
-    /// Unmet preferences: the hourly cost that the objective counts for one pod on some candidates, as ascending pairs (index,
-    /// cost above zero). Pods on existing nodes have no such cost.
+    /// Unmet preferences, and what else a pod costs besides its node: the hourly cost that the objective counts for one pod on some
+    /// candidates, as ascending pairs (index, cost above zero). Pods on existing nodes have no such cost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preferences: Vec<(u32, UsdPerHour)>,
     /// The loss from one interruption of one pod, in micro-dollars: the work since the last checkpoint and the restart time.

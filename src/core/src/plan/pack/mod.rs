@@ -2,6 +2,7 @@
 
 pub(crate) mod classes;
 pub(crate) mod horizon;
+pub(crate) mod kept_room;
 pub(crate) mod layout;
 pub(crate) mod room_lives;
 pub(crate) mod solves;

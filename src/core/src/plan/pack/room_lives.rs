@@ -1,10 +1,13 @@
 //! What keeps existing nodes alive: the nodes whose further pods cost money, because they postpone the node's end.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 use poolwright_terms::ConditionType;
 
 use crate::model::{Ends, Life, Pod, PodRole, ScaleToZero, Snapshot};
+use crate::plan::pack::kept_room::Captives;
 use crate::supply::rooms::{Room, Rooms};
 
 /// The end of an existing node.
@@ -14,6 +17,10 @@ pub(crate) struct RoomLife {
     pub price: UsdPerHour,
     /// The end of the pods that are there or planned for it.
     pub ends: Ends,
+    /// The pods on it that have no much cheaper home, if any has been noted.
+    pub captives: Option<Captives>,
+    /// The classes of pods that would take the room kept for such pods.
+    pub kept_off: BTreeSet<usize>,
 }
 
 /// Returns the end of each room from which pods can be kept; `None` for all others, where the scheduler may put any pod at any
@@ -50,11 +57,15 @@ pub(crate) fn of_any_room(snapshot: &Snapshot, room: &Room<'_>, now: Timestamp) 
     if !pool.disruption.retires || pool.replicas.is_some() || pool.scale_to_zero == ScaleToZero::Never {
         return None;
     }
+    let lives: Vec<Life> = staying(snapshot, room).into_iter().map(|pod| life(snapshot, pod, now)).collect();
+    Some(RoomLife { price, ends: Ends::of(&lives), captives: None, kept_off: BTreeSet::new() })
+}
+
+/// Returns the pods that keep the node of a room.
+pub(crate) fn staying<'s>(snapshot: &'s Snapshot, room: &Room<'_>) -> Vec<&'s Pod> {
     let pods = room.node.and_then(|node| snapshot.pods.on_node(node));
-    let pods = pods.into_iter().flat_map(|there| &there.pods);
-    let stays = |pod: &&std::sync::Arc<Pod>| pod.role == PodRole::Workload && pod.deleting_since.is_none();
-    let lives: Vec<Life> = pods.filter(stays).map(|pod| life(snapshot, pod, now)).collect();
-    Some(RoomLife { price, ends: Ends::of(&lives) })
+    let pods = pods.into_iter().flat_map(|there| &there.pods).map(AsRef::as_ref);
+    pods.filter(|pod: &&Pod| pod.role == PodRole::Workload && pod.deleting_since.is_none()).collect()
 }
 
 fn life(snapshot: &Snapshot, pod: &Pod, now: Timestamp) -> Life {

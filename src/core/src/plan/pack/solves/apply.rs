@@ -11,6 +11,7 @@ use crate::model::Pod;
 use crate::plan::pack::layout;
 use crate::plan::pack::solves::candidates::{Choice, NodeCandidate};
 use crate::plan::pack::solves::columns::{Columns, Source};
+use crate::plan::pack::solves::further::Sizes;
 use crate::plan::pack::solves::inputs::ExistingNodes;
 use crate::plan::pack::solves::packing::NewNode;
 use crate::plan::pack::solves::pass::Run;
@@ -46,6 +47,7 @@ impl Run<'_, '_, '_, '_> {
         for (of, used) in self.outcome.commitments.iter_mut().zip(&solution.commitment_use) {
             of.used += *used;
         }
+        let sizes = Sizes::new(self.inputs.classes);
         let mut prices = UsdPerHour::ZERO;
         for group in &solution.new_nodes {
             let column = columns.all[group.candidate as usize];
@@ -54,7 +56,13 @@ impl Run<'_, '_, '_, '_> {
             let number = match column.source {
                 Source::New(candidate) => candidate,
                 Source::Room(at) => {
-                    self.outcome.room_cost += price.times(u64::from(group.count));
+                    let is_long = |class: u32| all[classes[class as usize]].horizon == column.horizon;
+                    let long = group.pods.iter().filter(|(class, _)| is_long(*class));
+                    let long: u64 = long.map(|(_, count)| u64::from(*count)).sum();
+                    // The price is that with one of these pods.
+                    let further = self.of_further(&sizes, candidates, column);
+                    let cost = (price + further.times(long)).saturating_sub(further);
+                    self.outcome.room_cost += cost.times(u64::from(group.count));
                     for (class, count) in &group.pods {
                         self.place_in_room(at, classes[*class as usize], *count);
                     }

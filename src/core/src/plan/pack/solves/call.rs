@@ -10,7 +10,6 @@ use crate::plan::pack::solves::candidates::NodeCandidate;
 use crate::plan::pack::solves::columns::{Columns, Source, Sources};
 use crate::plan::pack::solves::floor::TooEarly;
 use crate::plan::pack::solves::pass::{Floored, Run};
-use crate::plan::pack::solves::tiers::uncharged;
 
 impl Run<'_, '_, '_, '_> {
     /// Makes one solver call. Returns false if its solution failed verification.
@@ -54,7 +53,9 @@ impl Run<'_, '_, '_, '_> {
             let keys = |class: &usize| self.queues[*class].iter().map(|pod| pod.key.clone()).collect();
             let pods = classes.iter().map(keys).collect();
             let solution = solved.as_ref().ok().cloned();
-            self.outcome.solves.push(uncharged(Solve { problem: problem.clone(), pods, solution }));
+            let solve = Solve { problem: problem.clone(), pods, solution };
+            let solve = self.uncharged(solve, &classes, &columns);
+            self.outcome.solves.push(solve);
         }
         let Some(solution) = self.checked(&problem, solved) else { return false };
         let mut lacking = self.lacking_on_demand(candidates, &columns, &solution);
@@ -85,12 +86,14 @@ impl Run<'_, '_, '_, '_> {
         };
         let buys_any = done.new_nodes.iter().any(buys);
         if priced {
-            let charged = done.charges.preferences;
+            let charged = self.charged(&classes, columns, done);
             self.outcome.charged += charged;
             self.outcome.objective += done.objective().saturating_sub(charged);
             self.outcome.calls += usize::from(buys_any);
-            let over_time =
-                self.inputs.horizons.weighs() || there.at_a_cost.iter().any(|rooms| !rooms.is_empty());
+            // Costs over time keep pods off rooms, too.
+            let over_time = self.inputs.horizons.weighs()
+                || there.at_a_cost.iter().any(|rooms| !rooms.is_empty())
+                || self.lives.iter().flatten().any(|life| !life.kept_off.is_empty());
             self.outcome.is_over_time |= over_time;
         }
         if bound {

@@ -10,6 +10,7 @@ pub(crate) mod even;
 pub(crate) mod existing;
 pub(crate) mod flexible;
 pub(crate) mod floor;
+pub(crate) mod further;
 pub(crate) mod gang_loss;
 pub(crate) mod inputs;
 pub(crate) mod naive;
@@ -18,6 +19,7 @@ pub(crate) mod packing;
 pub(crate) mod pass;
 pub(crate) mod problem;
 pub(crate) mod reserve;
+pub(crate) mod rivals;
 pub(crate) mod rounds;
 pub(crate) mod spot;
 pub(crate) mod steps;
@@ -43,7 +45,7 @@ use crate::supply::rooms::Rooms;
 pub(crate) fn run<'a>(
     inputs: &SolveInputs<'_, 'a>,
     rooms: &mut Rooms<'_>,
-    lives: Vec<Option<RoomLife>>,
+    mut lives: Vec<Option<RoomLife>>,
     limits: &mut Limits,
     stop: &mut dyn StopSignal,
 ) -> Packing<'a> {
@@ -55,6 +57,11 @@ pub(crate) fn run<'a>(
     let fits = Fits::new(inputs.supply, inputs.classes);
     let holding = fits.holding(&priced, inputs);
     reserve::raise_uses(&mut priced, &holding, inputs, limits);
+    let (holding, by_kept_room) = if inputs.keeps_room {
+        rivals::keep(inputs, &priced, holding, (&*rooms, lives.as_mut_slice()), limits)
+    } else {
+        (holding, false)
+    };
     let tiers = Tiers::new(&priced, holding);
     let holding = fits.holding(&nominal, inputs);
     reserve::raise_uses(&mut nominal, &holding, inputs, limits);
@@ -65,7 +72,7 @@ pub(crate) fn run<'a>(
     let start = starts_again.then(|| (rooms.clone(), lives.clone()));
     let mut run = Run::new(inputs, rooms, lives, limits);
     if !run.pass(&tiers, unpriced.as_ref(), false, stop) {
-        return run.outcome;
+        return Packing { by_kept_room, ..run.outcome };
     }
     if run.contested
         && !stop.should_stop()
@@ -118,7 +125,7 @@ pub(crate) fn run<'a>(
         }
     }
     if !run.fill_evenly(stop) {
-        return run.outcome;
+        return Packing { by_kept_room, ..run.outcome };
     }
     // Simpler ways count shares of gangs, and are tested with the least counts of before.
     if !counts_whole_gangs && run.outcome.least.is_none() && !stop.is_abandoned() {
@@ -128,6 +135,6 @@ pub(crate) fn run<'a>(
     if inputs.options.baselines && !stop.is_abandoned() {
         run.baselines(&tiers, before);
     }
-    run.outcome.left = run.queues.into_iter().map(Vec::from).collect();
-    run.outcome
+    let left = run.queues.into_iter().map(Vec::from).collect();
+    Packing { by_kept_room, left, ..run.outcome }
 }

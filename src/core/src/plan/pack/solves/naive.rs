@@ -10,7 +10,8 @@ use poolwright_solver::problem::risk;
 use crate::model::Pod;
 use crate::model::baseline::{Baseline, Baselines};
 use crate::model::plan::CommitmentUse;
-use crate::plan::pack::solves::columns::{Columns, Source, Sources};
+use crate::plan::pack::solves::columns::{Column, Columns, Source, Sources};
+use crate::plan::pack::solves::further::Sizes;
 use crate::plan::pack::solves::inputs::ExistingNodes;
 use crate::plan::pack::solves::pass::Run;
 use crate::plan::pack::solves::tiers::{Tiers, WayNode};
@@ -114,6 +115,7 @@ impl<'a> Run<'_, '_, 'a, '_> {
         let mut sum = Baseline::default();
         let mut over_time = self.outcome.room_cost;
         let mut mixes = self.inputs.spot_mixes.clone();
+        let sizes = Sizes::new(self.inputs.classes);
         let mut served = Vec::with_capacity(tiers.rounds());
         let mut bought = Vec::with_capacity(tiers.rounds());
         for round in 0..tiers.rounds() {
@@ -132,6 +134,9 @@ impl<'a> Run<'_, '_, 'a, '_> {
                 Source::Room(_) => None,
             };
             // The costs of this moment count, not those over time.
+            for class in &mut problem.classes {
+                class.preferences.clear();
+            }
             for (column, of) in (0..).zip(&mut problem.candidates) {
                 if let Some(candidate) = source(column).map(|at| &priced[at]) {
                     (of.price, of.interruptions) = (candidate.price, candidate.interruptions);
@@ -155,14 +160,15 @@ impl<'a> Run<'_, '_, 'a, '_> {
                 if let Some(mix) = mixes.get_mut(&candidate.pool) {
                     mix.add(&supply.offering(candidate.pool, candidate.offer.offering).id, 1);
                 }
-                let longest = node
-                    .pods
-                    .iter()
-                    .map(|(class, _)| self.inputs.classes.classes[classes[*class as usize]].horizon);
-                let longest = longest.max().unwrap_or_default();
+                let group = |class: u32| self.inputs.classes.classes[classes[class as usize]].horizon;
+                let longest = node.pods.iter().map(|(class, _)| group(*class)).max().unwrap_or_default();
+                let together = node.pods.iter().filter(|(class, _)| group(*class) == longest);
+                let together: u64 = together.map(|(_, count)| u64::from(*count)).sum();
                 let horizons = self.inputs.horizons;
                 let rate = horizons.rate(candidate.interruptions, pool, longest);
                 over_time += horizons.of_new(candidate.price, pool, longest);
+                let column = Column { source: Source::New(at), horizon: longest };
+                over_time += self.of_further(&sizes, priced, column).times(together.saturating_sub(1));
                 let mut pods: Vec<&Pod> = Vec::new();
                 for (class, count) in &node.pods {
                     let class = classes[*class as usize];

@@ -71,6 +71,8 @@ pub(crate) struct Packing<'a> {
     pub by_min_values: bool,
     /// Whether a pod on a new node, or a pod that is left out, has a topology spread over nodes.
     pub by_node_spread: bool,
+    /// Whether pods were kept off nodes, to keep room free for pods without a cheaper home.
+    pub by_kept_room: bool,
     /// Whether there are several steps, and pods on new nodes differ in priority.
     pub by_priority: bool,
     /// The number of tiers that bought nodes.

@@ -114,15 +114,11 @@ impl<'a, 'n> Run<'_, '_, 'a, 'n> {
 impl Run<'_, '_, '_, '_> {
     /// Works out which signatures each room admits.
     pub fn admit_rooms(&mut self) {
-        let signatures = &self.inputs.classes.signatures;
+        let signatures = self.inputs.classes.signatures.len();
         let admits = |room: &Arc<Room<'_>>| {
-            let mut bits = BitSet::new(signatures.len());
-            for (index, (spec, pin)) in signatures.iter().enumerate() {
-                if rules::admits(spec, &room.labels, &room.taints).is_ok()
-                    && pin.iter().all(|requirement| rules::matches(requirement, &room.labels))
-                {
-                    bits.insert(index);
-                }
+            let mut bits = BitSet::new(signatures);
+            for signature in (0..signatures).filter(|signature| self.inputs.admits(room, *signature)) {
+                bits.insert(signature);
             }
             bits
         };
@@ -135,13 +131,14 @@ impl Run<'_, '_, '_, '_> {
     }
 
     /// Returns the rooms that fit a pod of the class.
-    pub fn on_rooms(&self, class: usize) -> impl Iterator<Item = usize> {
-        let class = &self.inputs.classes.classes[class];
+    pub fn on_rooms(&self, number: usize) -> impl Iterator<Item = usize> {
+        let class = &self.inputs.classes.classes[number];
         // It is unknown how an existing node could share or repartition its GPUs, so pods get only whole GPUs there.
         let possible = matches!(class.gpu_need, None | Some(GpuNeed::Whole(_)));
         (0..self.rooms.all.len()).filter(move |room| {
             possible
                 && self.room_admits[*room].contains(class.signature)
+                && self.lives[*room].as_ref().is_none_or(|life| !life.kept_off.contains(&number))
                 && rules::is_host(class.spec, &self.rooms.all[*room].labels)
                 && class.on_whole().fits(&self.rooms.all[*room].free)
                 && self.colocation.admits(class.profile, &self.rooms.all[*room].present)

@@ -26,7 +26,7 @@ fn with(mut amounts: Vec<u64>, more: impl Iterator<Item = u64>) -> Vec<u64> {
 }
 
 impl Run<'_, '_, '_, '_> {
-    /// Returns the cost of a column.
+    /// Returns the cost of a column, with one pod of its group.
     pub(crate) fn price(&self, candidates: &[NodeCandidate], column: Column) -> UsdPerHour {
         let horizons = self.inputs.horizons;
         match column.source {
@@ -71,6 +71,7 @@ impl Run<'_, '_, '_, '_> {
         there: &ExistingNodes,
     ) -> Problem {
         let ExistingNodes { nodes, homes: homes_there, .. } = there;
+        let further = self.further(candidates, columns);
         let all = &self.inputs.classes.classes;
         let colocation = &*self.colocation;
         let sharing = self.inputs.options.sharing;
@@ -120,7 +121,7 @@ impl Run<'_, '_, '_, '_> {
                     count: self.queues[*class].len() as u32,
                     priority: all[*class].priority,
                     value: self.worth.get(*class).copied().unwrap_or(0),
-                    preferences: self.charges_of(*class, columns, homes),
+                    preferences: self.besides(*class, columns, homes, &further),
                     max_per_node: colocation.most(all[*class].profile),
                     ports,
                     candidates: homes.clone(),
@@ -136,8 +137,11 @@ impl Run<'_, '_, '_, '_> {
                 .iter()
                 .zip(room_limit)
                 .zip(domains)
-                .map(|((column, room_limit), domains)| {
-                    let price = self.price(candidates, *column);
+                .enumerate()
+                .map(|(index, ((column, room_limit), domains))| {
+                    // Each pod of the column's group adds what a further one does, so the node counts without one.
+                    let one_pod = further.get(index).copied().unwrap_or_default();
+                    let price = self.price(candidates, *column).saturating_sub(one_pod);
                     let candidate = match column.source {
                         Source::New(at) => &candidates[at],
                         Source::Room(at) => {

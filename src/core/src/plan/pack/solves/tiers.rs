@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use poolwright_catalog::UsdPerHour;
 
-use crate::model::plan::Solve;
 use crate::plan::pack::solves::candidates::{Homes, NodeCandidate};
 
 /// The tiers of each class.
@@ -150,20 +149,4 @@ impl<'c> Tiers<'c> {
     pub fn any_home(&self, class: usize, is_met: impl Fn(&NodeCandidate) -> bool) -> bool {
         self.holding[class].iter().any(|(_, homes)| homes.iter().any(|at| is_met(&self.candidates[*at])))
     }
-}
-
-/// Returns a solver call without the charges, which are no money.
-pub(crate) fn uncharged(mut solve: Solve) -> Solve {
-    if solve.problem.classes.iter().all(|class| class.preferences.is_empty()) {
-        return solve;
-    }
-    for class in &mut solve.problem.classes {
-        class.preferences.clear();
-    }
-    if let Some(solution) = &mut solve.solution {
-        solution.bound = solution.bound.saturating_sub(solution.charges.preferences);
-        solution.charges.preferences = UsdPerHour::ZERO;
-        solution.prices = None;
-    }
-    solve
 }

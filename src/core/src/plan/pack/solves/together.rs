@@ -7,10 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::UsdPerHour;
-use poolwright_solver::StopSignal;
+use poolwright_solver::{Solution, StopSignal};
 
+use crate::model::plan::Solve;
 use crate::plan::pack::room_lives::RoomLife;
-use crate::plan::pack::solves::columns::{Columns, Source};
+use crate::plan::pack::solves::columns::{Column, Columns, Source};
 use crate::plan::pack::solves::pass::Run;
 use crate::plan::pack::solves::tiers::Tiers;
 use crate::supply::limits::Limits;
@@ -102,19 +103,43 @@ impl Run<'_, '_, '_, '_> {
         }
     }
 
-    /// Returns what a pod of a class is charged on each column, as pairs (index of the column, charge above zero).
-    pub(crate) fn charges_of(
-        &self,
-        class: usize,
-        columns: &Columns,
-        homes: &[u32],
-    ) -> Vec<(u32, UsdPerHour)> {
-        let Some(charges) = self.charges.get(class) else { return Vec::new() };
-        let on = |home: &u32| {
-            let Source::New(at) = columns.all[*home as usize].source else { return None };
-            let charge = *charges.get(&at)?;
-            (charge > UsdPerHour::ZERO).then_some((*home, charge))
-        };
-        homes.iter().filter_map(on).collect()
+    /// Returns what a pod of a class is charged on a column, if that is a further choice.
+    pub(crate) fn charge(&self, class: usize, column: Column) -> UsdPerHour {
+        let Source::New(at) = column.source else { return UsdPerHour::ZERO };
+        let charges = self.charges.get(class);
+        charges.and_then(|charges| charges.get(&at)).copied().unwrap_or_default()
+    }
+
+    /// Returns what a solution charges for pods on their further choices.
+    pub(crate) fn charged(&self, classes: &[usize], columns: &Columns, solution: &Solution) -> UsdPerHour {
+        let mut charged = UsdPerHour::ZERO;
+        for group in &solution.new_nodes {
+            let column = columns.all[group.candidate as usize];
+            for (class, count) in &group.pods {
+                let pods = u64::from(*count) * u64::from(group.count);
+                charged += self.charge(classes[*class as usize], column).times(pods);
+            }
+        }
+        charged
+    }
+
+    /// Returns a solver call without the charges, which are no money.
+    pub(crate) fn uncharged(&self, mut solve: Solve, classes: &[usize], columns: &Columns) -> Solve {
+        if self.charges.is_empty() || solve.problem.classes.iter().all(|class| class.preferences.is_empty()) {
+            return solve;
+        }
+        for (of, class) in solve.problem.classes.iter_mut().zip(classes) {
+            for (home, cost) in &mut of.preferences {
+                *cost = cost.saturating_sub(self.charge(*class, columns.all[*home as usize]));
+            }
+            of.preferences.retain(|(_, cost)| *cost > UsdPerHour::ZERO);
+        }
+        if let Some(solution) = &mut solve.solution {
+            let charged = self.charged(classes, columns, solution);
+            solution.bound = solution.bound.saturating_sub(charged);
+            solution.charges.preferences = solution.charges.preferences.saturating_sub(charged);
+            solution.prices = None;
+        }
+        solve
     }
 }

@@ -50,6 +50,8 @@ pub(crate) struct Lessons {
     /// Offerings whose alternatives are beyond a limit, so that a claim would not leave the choice that `minValues` asks for. Each is
     /// an index of a pool in the supply, and an index of an offering.
     pub unlistable: BTreeSet<(usize, usize)>,
+    /// Whether room on expensive nodes stays free for pods without a cheaper home.
+    pub keeps_room: bool,
 }
 
 impl Lessons {
