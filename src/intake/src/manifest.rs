@@ -5,6 +5,7 @@ mod adopted;
 mod autoscalers;
 mod bound;
 mod choices;
+mod family;
 mod fields;
 mod gangs;
 mod hooks;
@@ -26,11 +27,13 @@ mod read;
 mod refusals;
 mod reports;
 mod revisions;
+mod rollouts;
 mod runtime_refusals;
 mod scale_down;
 mod slips;
 mod spreads;
 mod storage;
+mod surplus;
 mod texts;
 mod there;
 mod twins;
@@ -52,6 +55,7 @@ use crate::owned::{Name, name_of};
 use crate::pod_sets::{self, PodSet};
 
 pub use crate::template::NOT_SUBMITTED;
+use family::Family;
 pub use kinds::is_cluster_scoped;
 use limits::Limits;
 use lists::Split;
@@ -59,6 +63,7 @@ pub use lists::in_namespace;
 pub use missing::MissingPods;
 use objects::{Object, is_stored, meta, number_generated, once};
 use read::Shared;
+use surplus::Surplus;
 pub(crate) use texts::documents;
 
 /// A node class as written. Its cloud reads it.
@@ -265,6 +270,11 @@ fn read_within<'a>(
     let (notes, problems) = autoscalers::scale(&mut objects, &there);
     manifest.notes.extend(notes);
     errors.extend(problems);
+    // What autoscalers ask for is known now, so that the others are surplus.
+    let family = Family::of(&objects, &running);
+    manifest.notes.extend(rollouts::unplanned(&family));
+    let surplus = Surplus::of(&family);
+    manifest.notes.extend(surplus.leave_out(&mut objects));
     manifest.written = objects.iter().filter_map(Object::written).collect();
     let mut shared = Shared::new(&objects, &running);
     let mut in_order: Vec<&Object> = objects.iter().collect();

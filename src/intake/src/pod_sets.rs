@@ -166,6 +166,12 @@ fn laid_out(object: &Value, name: &str) -> Option<Result<Sets, Problems>> {
     Some(if is_going { Ok(Sets::none(BEING_DELETED)) } else { layout(object, name) })
 }
 
+/// Returns whether an object is of one of these kinds, and suspended.
+pub(crate) fn is_suspended(object: &Value) -> bool {
+    let none = laid_out(object, "").and_then(Result::ok).and_then(|sets| sets.none);
+    none.is_some_and(|why| why == SUSPENDED)
+}
+
 /// Expands an object of one of these kinds.
 pub(crate) fn expand(object: &Value, making: Making<'_>) -> Option<Expanded> {
     Some(laid_out(object, making.name)?.and_then(|sets| made(object, sets, making)))

@@ -44,6 +44,8 @@ pub(crate) struct Made {
     pub is_polite: bool,
     /// What quotas count of it.
     pub usage: Rc<Usage>,
+    /// Why an API server refuses it, if its controller is stored. The controller may have such pods from before.
+    pub refusal: Option<Rc<str>>,
 }
 
 /// Returns whether pods with this spec preempt no others.
@@ -185,12 +187,18 @@ impl<'a> Template<'a> {
         let namespace = self.owner.namespace.as_deref();
         let mut problems = Vec::new();
         has_containers(&path, spec.as_ref()).keep(&mut problems);
+        let mut refusals = Vec::new();
         let defaults = spec.as_ref().map(|spec| self.admission.defaults_of(namespace, spec));
         let admit = |spec: &mut k8s::PodSpec| self.admission.admit(&path, namespace, spec);
-        let notes = spec.as_mut().and_then(|spec| admit(spec).keep(&mut problems)).unwrap_or_default();
+        let notes = spec.as_mut().and_then(|spec| admit(spec).keep(&mut refusals)).unwrap_or_default();
         for (at, claim) in self.claims.iter().enumerate() {
             let path = format!("spec.volumeClaimTemplates[{at}].spec");
-            self.admission.check_claim(&path, namespace, claim).keep(&mut problems);
+            self.admission.check_claim(&path, namespace, claim).keep(&mut refusals);
+        }
+        // The pods of a stored controller may be there from before a rule, which then refuses only those that it lacks.
+        let is_stored = self.owner.uid.is_some() || self.owner.resource_version.is_some();
+        if !is_stored {
+            problems.append(&mut refusals);
         }
         let template = self.pods.metadata.as_ref();
         let mut labels = template.and_then(|meta| meta.labels.clone()).unwrap_or_default();
@@ -213,11 +221,14 @@ impl<'a> Template<'a> {
         let (mut first, usage) = match (converted, usage, claims(name)) {
             (Ok(first), Ok(usage), Ok(_)) if problems.is_empty() => (first, Rc::new(usage)),
             (first, usage, claims) => {
+                problems.append(&mut refusals);
                 let found = [first.err(), usage.err(), claims.err()];
                 found.into_iter().flatten().for_each(|found| add_untold(found, &mut problems));
                 return Err(problems);
             }
         };
+        let refusal: Option<Rc<str>> =
+            refusals.first().map(|found| format!("{}: {}", found.path, found.cause).into());
         first.phase = submitted(first.phase);
         first.spec.unmodelled.extend_from_slice(extra);
         first.request_origins.extend(defaults.into_iter().flatten());
@@ -247,6 +258,7 @@ impl<'a> Template<'a> {
                 origin: self.origin.clone(),
                 is_polite: is_polite(&spec),
                 usage: usage.clone(),
+                refusal: refusal.clone(),
             });
         }
         Ok(made)

@@ -62,7 +62,8 @@ pub(crate) fn single(value: &Value, making: Making<'_>) -> Expanded {
     match (named, claims, usage) {
         (Ok(pod), Ok(claims), Ok(usage)) if problems.is_empty() => {
             let is_polite = is_polite(&spec);
-            let pods = vec![Made { pod, origin: Origin::itself(), is_polite, usage: Rc::new(usage) }];
+            let (origin, usage) = (Origin::itself(), Rc::new(usage));
+            let pods = vec![Made { pod, origin, is_polite, usage, refusal: None }];
             Ok(Expansion { pods, claims, notes: notes.unwrap_or_default(), ..Expansion::default() })
         }
         (pod, claims, usage) => {

@@ -152,6 +152,17 @@ pub(super) const MAKERS: [(&str, &str); 9] = [
     ("trainer.kubeflow.org", "TrainJob"),
 ];
 
+/// Kinds of Kubernetes and of JobSet that are read and make pods.
+const CONTROLLERS: [(&str, &str); 7] = [
+    ("", "ReplicationController"),
+    ("apps", "DaemonSet"),
+    ("apps", "Deployment"),
+    ("apps", "ReplicaSet"),
+    ("apps", "StatefulSet"),
+    ("batch", "Job"),
+    ("jobset.x-k8s.io", "JobSet"),
+];
+
 /// Kinds that hold pod templates for other objects, or name their pods, and make no pods themselves.
 const TEMPLATES: [&str; 12] = [
     "ClusterServingRuntime",
@@ -192,6 +203,12 @@ impl Object {
             .iter()
             .any(|(kind, version, _)| *kind == self.kind && super::objects::group(version) == group);
         is_listed || self.is_node_class() || pod_sets::is_read(group, &self.kind)
+    }
+
+    /// Whether it is of a kind that is read and makes pods, whatever it says itself.
+    pub(super) fn is_controller(&self) -> bool {
+        let group = group(&self.api_version);
+        CONTROLLERS.contains(&(group, self.kind.as_str())) || pod_sets::is_read(group, &self.kind)
     }
 
     /// Notes that the object is not read. If it makes pods that are in the input in no other form, they are missing in the plan.

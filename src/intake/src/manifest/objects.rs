@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::WrittenObject;
 use super::kinds::{KINDS, is_cluster_scoped};
+use super::rollouts::NOT_PLANNED;
 use crate::error::{IntakeError, OfObject, object_name};
 
 /// The annotation of a Deployment and its ReplicaSets with their number in its history.
@@ -162,11 +163,8 @@ pub(super) fn once(objects: &mut Vec<Object>) -> (Vec<String>, Vec<IntakeError>)
             let takes_stored = object.kind == "Pod";
             let which = if takes_stored { "stored" } else { "written" };
             let is_changed = known.value["spec"]["template"] != object.value["spec"]["template"];
-            let stays = if is_changed && !takes_stored {
-                ", and its pods that are there keep the old template: a rollout of the new one is not planned"
-            } else {
-                ""
-            };
+            let stays =
+                if is_changed && !takes_stored { format!(", and {NOT_PLANNED}") } else { String::new() };
             notes.push(format!("{}: it is there stored and written; the {which} one counts{stays}", key.1));
             let other =
                 if object.is_stored() == takes_stored { std::mem::replace(known, object) } else { object };

@@ -12,7 +12,7 @@ use super::read::Shared;
 use super::there::There;
 use super::{Manifest, RefusedPods};
 use crate::admission::{Admission, OverQuota, Quotas, Usage};
-use crate::owned::{Maker, Owned, Service, Turn};
+use crate::owned::{Had, Maker, Owned, Service, Turn};
 use crate::template::{Expansion, Made};
 use crate::volumes;
 
@@ -228,6 +228,26 @@ impl Object {
             ));
         }
         (why, notes)
+    }
+
+    /// Removes the pods that an API server refuses for another reason, such as a LimitRange, from those that a stored object lacks. If
+    /// the files show none of its pods, those that it has by its status are not refused. Returns a note if there are some.
+    pub(super) fn leave_out_refused(&self, pods: &mut Vec<Made>, had: Option<Had>) -> Option<String> {
+        let mut there = if had.is_some() { There::First(0) } else { There::of(self) };
+        let (had, before) = (had.map_or(0, |had| had.all), pods.len());
+        let mut why = None;
+        pods.retain(|made| {
+            let is_there = there.has(made);
+            let refusal = made.refusal.as_ref().filter(|_| !is_there);
+            if let Some(refusal) = refusal {
+                why.get_or_insert_with(|| refusal.clone());
+            }
+            refusal.is_none()
+        });
+        let (why, held) = (why?, before - pods.len());
+        let are = if held == 1 { "is" } else { "are" };
+        let all = had + before;
+        Some(format!("{held} of its {all} pods cannot be created and {are} not planned; {why}"))
     }
 
     /// Says that the quotas do not allow `held` of the `all` pods that the object lacks.

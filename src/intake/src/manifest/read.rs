@@ -184,7 +184,8 @@ impl Object {
         if !problems.is_empty() {
             manifest.left_out.insert(self.name());
         }
-        if !problems.is_empty() && (self.kind == "Pod" || self.makes_pods()) {
+        let may_make_pods = self.kind == "Pod" || self.is_controller() || self.makes_pods();
+        if !problems.is_empty() && may_make_pods {
             manifest.unread.push(self.name());
         }
         Ok(())
@@ -374,7 +375,7 @@ impl Object {
             "DaemonSet" => {
                 let mut set: apps::v1::DaemonSet = read(value)?;
                 let namespace = set.metadata.namespace.clone();
-                let mut problems = Vec::new();
+                let (mut problems, mut refusals) = (Vec::new(), Vec::new());
                 match &set.spec {
                     _ if self.is_stored() => {}
                     None => problems.extend(missing("spec")),
@@ -384,12 +385,23 @@ impl Object {
                 }
                 if let Some(spec) = set.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()) {
                     let admitted = admission.admit("spec.template.spec", namespace.as_deref(), spec);
-                    let notes = admitted.keep(&mut problems).unwrap_or_default();
+                    let notes = admitted.keep(&mut refusals).unwrap_or_default();
                     manifest.notes.extend(notes.iter().map(|note| format!("{}: {note}", self.name())));
                 }
+                if !self.is_stored() {
+                    problems.append(&mut refusals);
+                }
                 match daemonset::convert(&set) {
-                    Ok(set) if problems.is_empty() => manifest.daemonsets.push(set),
+                    Ok(set) if problems.is_empty() => {
+                        manifest.daemonsets.push(set);
+                        // A rule may be gone before there is a new node.
+                        if let Some(FieldProblem { path, cause, .. }) = refusals.first() {
+                            let counts = "new pods of it cannot be created now, but count on new nodes";
+                            manifest.notes.push(format!("{}: {counts}; {path}: {cause}", self.name()));
+                        }
+                    }
                     set => {
+                        problems.append(&mut refusals);
                         add_untold(set.err().into_iter().collect(), &mut problems);
                         return Err(problems);
                     }
@@ -562,6 +574,8 @@ impl Object {
         expansion.pods.retain(|made| made.origin.later.is_none());
         let before = expansion.pods.len();
         let needed = Gangs::needed(&expansion);
+        let unfit = self.leave_out_refused(&mut expansion.pods, had);
+        let fit = expansion.pods.len();
         let (over, notes) = self.hold_back(&mut expansion, had.map_or(0, |had| had.all), shared);
         if let Some(had) = had.filter(|_| before > 0) {
             let lacks = expansion.pods.len();
@@ -582,8 +596,11 @@ impl Object {
                 ),
             });
         }
+        if let Some(unfit) = unfit {
+            note(&unfit);
+        }
         if let Some(over) = over {
-            note(&self.held_back(&over, before - expansion.pods.len(), before));
+            note(&self.held_back(&over, fit - expansion.pods.len(), before));
         }
         manifest.notes.extend(notes);
         let mut of_origins: Vec<_> =

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::objects::{Object, REVISION, meta};
 
 /// The kinds of controllers that other controllers scale.
-const SETS: [&str; 3] = ["ReplicaSet", "ReplicationController", "StatefulSet"];
+pub(super) const SETS: [&str; 3] = ["ReplicaSet", "ReplicationController", "StatefulSet"];
 
 /// The annotation of a pod that makes a ReplicaSet keep it longer than others.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -72,7 +72,7 @@ fn sets_of(objects: &[Object], controller: usize) -> Vec<usize> {
     sets
 }
 
-fn replicas(set: &Object) -> u64 {
+pub(super) fn replicas(set: &Object) -> u64 {
     set.value["spec"]["replicas"].as_u64().unwrap_or(1)
 }
 
@@ -92,13 +92,39 @@ fn with_controlled(objects: &[Object], gone: &mut BTreeSet<usize>) {
 }
 
 /// Returns the reference of an object to its controller.
-fn controller(object: &Object) -> Option<&Value> {
+pub(super) fn controller(object: &Object) -> Option<&Value> {
     let references = object.value["metadata"]["ownerReferences"].as_array()?;
     references.iter().find(|one| one["controller"] == true)
 }
 
+/// Returns the kind of the sets that a controller makes and names; `None` if it makes its pods itself.
+pub(super) fn kind_of_sets(controller: &str) -> Option<&'static str> {
+    match controller {
+        "Deployment" | "Rollout" => Some("ReplicaSet"),
+        "DeploymentConfig" => Some("ReplicationController"),
+        "LeaderWorkerSet" => Some("StatefulSet"),
+        _ => None,
+    }
+}
+
+/// Returns whether a set of this kind is named as that of a controller of this name. A set of `web` is named `web-` and a hash or number;
+/// that of a LeaderWorkerSet has its name.
+pub(super) fn is_named_after(controller: &str, kind: &str, set: &str) -> bool {
+    match set.strip_prefix(controller) {
+        Some("") => kind == "StatefulSet",
+        Some(rest) => kind != "StatefulSet" && rest.starts_with('-') && !rest[1..].contains('-'),
+        None => false,
+    }
+}
+
+/// Returns whether it is a pod that has not ended and is not being deleted.
+pub(super) fn is_active_pod(object: &Object) -> bool {
+    let has_ended = matches!(object.value["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+    object.kind == "Pod" && !has_ended && object.value["metadata"]["deletionTimestamp"].is_null()
+}
+
 /// A controller.
-struct Owner {
+pub(super) struct Owner {
     kind: String,
     namespace: String,
     name: String,
@@ -108,7 +134,7 @@ struct Owner {
 }
 
 impl Owner {
-    fn of(object: &Object) -> Self {
+    pub fn of(object: &Object) -> Self {
         Self {
             kind: object.kind.clone(),
             namespace: object.namespace().to_owned(),
@@ -129,49 +155,37 @@ impl Owner {
 
     /// Returns whether it makes a pod: itself, or through a set that is not among the objects and that its name shows.
     fn makes(&self, pod: &Object) -> bool {
-        let set = match self.kind.as_str() {
-            "Deployment" | "Rollout" => "ReplicaSet",
-            "DeploymentConfig" => "ReplicationController",
-            "LeaderWorkerSet" => "StatefulSet",
-            _ => return self.controls(pod),
-        };
-        // A set of `web` is named `web-` and a hash or number; that of a LeaderWorkerSet has its name.
-        let is_of = |set_name: &str| match set_name.strip_prefix(self.name.as_str()) {
-            Some("") => set == "StatefulSet",
-            Some(rest) => set != "StatefulSet" && rest.starts_with('-') && !rest[1..].contains('-'),
-            None => false,
-        };
+        let Some(set) = kind_of_sets(&self.kind) else { return self.controls(pod) };
+        let is_of = |set_name: &str| is_named_after(&self.name, set, set_name);
         pod.namespace() == self.namespace
             && controller(pod)
                 .is_some_and(|one| one["kind"] == set && one["name"].as_str().is_some_and(is_of))
     }
 
-    /// Returns the pods that it deletes to have this many: those with the highest numbers if they are numbered, otherwise those
-    /// that are the least use (`ActivePodsWithRanks` in Kubernetes).
+    /// Returns the pods that it deletes to have this many.
     fn deleted(&self, objects: &[Object], keeps: u64) -> Vec<usize> {
-        let is_active = |at: &usize| {
-            let object = &objects[*at];
-            let has_ended = matches!(object.value["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
-            object.kind == "Pod"
-                && !has_ended
-                && object.value["metadata"]["deletionTimestamp"].is_null()
-                && self.makes(object)
-        };
-        let mut pods: Vec<usize> = (0..objects.len()).filter(is_active).collect();
+        let pods = objects.iter().enumerate();
+        let pods = pods.filter(|(_, object)| is_active_pod(object) && self.makes(object));
+        self.surplus(pods.collect(), keeps)
+    }
+
+    /// Returns which of its active pods it deletes to have this many: those with the highest numbers if they are numbered, otherwise
+    /// those that are the least use (`ActivePodsWithRanks` in Kubernetes).
+    pub fn surplus(&self, mut pods: Vec<(usize, &Object)>, keeps: u64) -> Vec<usize> {
         if ["StatefulSet", "LeaderWorkerSet"].contains(&self.kind.as_str()) {
-            let end = self.first.saturating_add(keeps);
-            pods.retain(|at| number(&objects[*at]).is_some_and(|number| number >= end));
-            return pods;
+            let kept = self.first..self.first.saturating_add(keeps);
+            pods.retain(|(_, pod)| number(pod).is_some_and(|number| !kept.contains(&number)));
+        } else {
+            pods.sort_by_cached_key(|(_, pod)| usefulness(pod));
+            let keeps = usize::try_from(keeps).unwrap_or(usize::MAX);
+            pods.truncate(pods.len().saturating_sub(keeps));
         }
-        pods.sort_by_cached_key(|at| usefulness(&objects[*at]));
-        let keeps = usize::try_from(keeps).unwrap_or(usize::MAX);
-        pods.truncate(pods.len().saturating_sub(keeps));
-        pods
+        pods.into_iter().map(|(at, _)| at).collect()
     }
 }
 
 /// Returns the number at the end of a pod's name.
-fn number(pod: &Object) -> Option<u64> {
+pub(super) fn number(pod: &Object) -> Option<u64> {
     meta(&pod.value, "name")?.rsplit_once('-')?.1.parse().ok()
 }
 
