@@ -36,7 +36,8 @@ pub fn refused_written(written: &[WrittenObject], known: &[IntakeError]) -> Vec<
         for (path, cause) in fields {
             if known.iter().all(|known| !is_told(known, &path, &cause)) {
                 let (file, object) = (Some(one.file.clone()), one.name.clone());
-                found.push(IntakeError { file, object, path, cause, next_step: String::new() });
+                let next_step = next_step(&cause);
+                found.push(IntakeError { file, object, path, cause, next_step });
             }
         }
     }
@@ -67,6 +68,15 @@ fn in_words(why: &str) -> String {
         Some(format!("`{}` is not {words}", value.trim_matches('"')))
     });
     said.unwrap_or_else(|| why.to_owned())
+}
+
+/// Returns what to do about a number out of bounds. Other causes say it themselves.
+fn next_step(cause: &str) -> String {
+    let most =
+        cause.split_once(" is greater than the maximum of ").map(|(_, most)| format!("write {most} or less"));
+    let least =
+        cause.split_once(" is less than the minimum of ").map(|(_, least)| format!("write {least} or more"));
+    most.or(least).unwrap_or_default()
 }
 
 /// Writes the places in lists as `[2]`, and slashes in keys as slashes. The schema check of an API server writes `.2` and `~1`.
@@ -142,8 +152,9 @@ mod tests {
             let found = refused_written(&written, known).into_iter();
             found.map(|error| error.to_string()).collect::<Vec<_>>()
         };
-        let replicas = "pool.yaml: NodePool gpu: spec.replicas: 3000 is greater than the maximum of 1000";
-        let weight = "pool.yaml: NodePool gpu: spec.weight: 500 is greater than the maximum of 100";
+        let replicas = "pool.yaml: NodePool gpu: spec.replicas: 3000 is greater than the maximum of 1000; write 1000 or less";
+        let weight =
+            "pool.yaml: NodePool gpu: spec.weight: 500 is greater than the maximum of 100; write 100 or less";
         let mut both = told(&[]);
         both.sort();
         assert_eq!(both, [replicas, weight]);

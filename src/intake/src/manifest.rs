@@ -14,6 +14,7 @@ mod kinds;
 mod labels;
 mod limits;
 mod lists;
+mod lost;
 mod missing;
 mod names;
 mod objects;

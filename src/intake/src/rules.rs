@@ -114,14 +114,16 @@ pub(crate) fn tolerations(
         }
         match one_toleration(toleration) {
             Some(toleration) => converted.push(toleration),
-            None => unmodelled.push(UnmodelledRule {
-                field: format!("{path}.tolerations[{at}]"),
-                rule: format!(
-                    "a toleration with the operator `{}` and the effect `{}`",
+            None => {
+                let effect = toleration.effect.as_deref().filter(|effect| !effect.is_empty());
+                let rule = format!(
+                    "a toleration with the operator `{}` and {}",
                     toleration.operator.as_deref().unwrap_or("Equal"),
-                    toleration.effect.as_deref().unwrap_or_default(),
-                ),
-            }),
+                    effect
+                        .map_or_else(|| "all effects".to_owned(), |effect| format!("the effect `{effect}`")),
+                );
+                unmodelled.push(UnmodelledRule { field: format!("{path}.tolerations[{at}]"), rule });
+            }
         }
     }
     converted

@@ -14,8 +14,16 @@ const DEFAULT: &str = "default";
 /// The name of the assumed class of claims that the files lack. The files' own default class may bind at once, or only in some zones.
 const OF_MISSING: &str = "assumed";
 
-/// Adds the claims and classes that waiting pods need and the files lack, with a note for each.
-pub fn assume(snapshot: &mut Snapshot, notes: &mut Vec<String>) {
+/// Adds the claims and classes that waiting pods need and the files lack, with a note for each. `left_out` are the objects of the
+/// files that cannot be read.
+pub fn assume(snapshot: &mut Snapshot, left_out: &BTreeSet<String>, notes: &mut Vec<String>) {
+    let whereabouts = |object: &str| {
+        if left_out.contains(object) {
+            "is left out, because it cannot be read"
+        } else {
+            "is not among the files"
+        }
+    };
     let missing: BTreeSet<ObjectKey> = snapshot
         .pods
         .unbound()
@@ -33,8 +41,9 @@ pub fn assume(snapshot: &mut Snapshot, notes: &mut Vec<String>) {
         snapshot.storage_classes.insert(OF_MISSING.to_owned(), Arc::new(assumed(OF_MISSING, false)));
     }
     for key in missing {
+        let is_where = whereabouts(&format!("PersistentVolumeClaim {key}"));
         notes.push(format!(
-            "PersistentVolumeClaim {key} is not among the files; it counts as one whose volume can be created in any zone"
+            "PersistentVolumeClaim {key} {is_where}; it counts as one whose volume can be created in any zone"
         ));
         let claim = VolumeClaim {
             key: key.clone(),
@@ -63,15 +72,18 @@ pub fn assume(snapshot: &mut Snapshot, notes: &mut Vec<String>) {
         .collect();
     let wants_default = !has_default && open().any(|claim| claim.class.is_none());
     for name in named {
+        let is_where = whereabouts(&format!("StorageClass {name}"));
         notes.push(format!(
-            "StorageClass `{name}` is not among the files; it counts as one that waits for the pod (WaitForFirstConsumer)"
+            "StorageClass `{name}` {is_where}; it counts as one that waits for the pod (WaitForFirstConsumer)"
         ));
         snapshot.storage_classes.insert(name.clone(), Arc::new(assumed(&name, false)));
     }
     if wants_default {
-        notes.push(
-            "no default StorageClass is among the files; one counts that waits for the pod (WaitForFirstConsumer)".to_owned(),
-        );
+        let is_lost = left_out.iter().any(|object| object.starts_with("StorageClass "));
+        let those = if is_lost { "those that can be read" } else { "the files" };
+        notes.push(format!(
+            "no default StorageClass is among {those}; one counts that waits for the pod (WaitForFirstConsumer)"
+        ));
         snapshot.storage_classes.insert(DEFAULT.to_owned(), Arc::new(assumed(DEFAULT, true)));
     }
 }

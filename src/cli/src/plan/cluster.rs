@@ -57,7 +57,7 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
         catalogue: CatalogueSummary::of(&catalogue),
         notes,
         unread: Vec::new(),
-        lost_pools: Vec::new(),
+        left_out: BTreeSet::new(),
         on_unknown_nodes: Vec::new(),
         refused: objects.makers.refused,
         polite: BTreeSet::new(),

@@ -1,5 +1,6 @@
 //! `--existing`: existing nodes with their pods.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -36,6 +37,11 @@ impl Existing {
     /// Returns the files.
     pub fn sources(&self) -> &[Source] {
         &self.sources
+    }
+
+    /// Returns the names of the objects that cannot be read: `Namespace ml`.
+    pub fn left_out(&self) -> &BTreeSet<String> {
+        &self.manifest.left_out
     }
 
     /// Returns all objects as written.

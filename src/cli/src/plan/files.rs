@@ -14,7 +14,7 @@ use super::cluster::told_of;
 use super::existing::Existing;
 use super::missing::Origin;
 use super::narrowed::Uncut;
-use super::{Input, Offers, PodNames, assumed_volumes, makers, pool};
+use super::{Input, Offers, PodNames, assumed_volumes, lost, makers, pool};
 use crate::exit::Failure;
 use crate::not_sold::first_of;
 use crate::problems::Problems;
@@ -39,7 +39,7 @@ fn read(
         return Err(source::cannot_read(&unreadable));
     }
     // A command that fails writes nothing into a pipe, and "nothing to buy" would hide that.
-    if unreadable.is_empty() && sources.iter().all(|source| source.text.trim().is_empty()) {
+    if unreadable.is_empty() && sources.iter().all(|source| says_nothing(&source.text)) {
         let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
         return Err(Failure::bad_input(format!(
             "{}: empty; name files with objects, or check the command that writes them",
@@ -56,6 +56,12 @@ fn read(
         _ => parsed,
     };
     Ok((manifest, unreadable.into_iter().chain(errors).collect()))
+}
+
+/// Returns whether a text has only comments and marks between documents.
+fn says_nothing(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim);
+    lines.all(|line| line.is_empty() || line.starts_with('#') || line == "---")
 }
 
 /// Reads the input of a plan from manifests. Problems of all manifests are reported together, with those of `existing`.
@@ -142,18 +148,17 @@ pub fn input(
         ..Snapshot::default()
     };
     makers::want_own_pods(&mut snapshot);
-    assumed_volumes::assume(&mut snapshot, &mut notes);
-    let lost_pools = left_out.iter().filter_map(|object| object.strip_prefix("NodePool "));
-    let lost_pools: Vec<String> = lost_pools.map(str::to_owned).collect();
+    assumed_volumes::assume(&mut snapshot, &left_out, &mut notes);
+    let lacks_pools = lost::pools(&left_out).next().is_some();
     let unused = classes
         .classes
         .keys()
         // A pool that is left out may name it.
-        .filter(|_| lost_pools.is_empty())
+        .filter(|_| !lacks_pools)
         .filter(|class| !snapshot.pools.values().any(|pool| pool.node_class == **class));
     notes.extend(unused.map(|class| format!("{class}: no NodePool names it, so it does not count")));
     // A pool that is left out buys nothing. Without any, a plan would use the whole catalogue.
-    let catalogue = if !lost_pools.is_empty() && snapshot.pools.is_empty() {
+    let catalogue = if lacks_pools && snapshot.pools.is_empty() {
         offers.catalogue.filtered(|_, _| false)
     } else {
         pool::set_catalogues(&mut snapshot, &classes, false, offers, &mut notes)?
@@ -163,7 +168,7 @@ pub fn input(
         catalogue: CatalogueSummary::of(&catalogue),
         notes,
         unread,
-        lost_pools,
+        left_out,
         on_unknown_nodes,
         refused,
         polite,

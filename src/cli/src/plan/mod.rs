@@ -12,6 +12,7 @@ mod gpu_notes;
 pub mod joined;
 pub mod limits;
 mod lives;
+mod lost;
 mod makers;
 mod missing;
 mod namespace;
@@ -22,6 +23,7 @@ mod prepaid;
 #[cfg(test)]
 mod tests;
 mod traced;
+mod unknown_namespaces;
 mod unseen;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +34,7 @@ use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::disruption::{MoveHistory, RoomMade, make_room};
-use poolwright_core::plan::{Plan, PlanOptions, Sharing, SpotRisk, UnplacedReason, plan};
+use poolwright_core::plan::{Plan, PlanOptions, Sharing, SpotRisk, plan};
 use poolwright_core::{Gang, PodKey, PoolName, Snapshot, why};
 use poolwright_intake::manifest::RefusedPods;
 use poolwright_report::plan::{CatalogueSummary, DocumentContext, PodNames, Refusal, document};
@@ -57,8 +59,8 @@ pub struct Input {
     notes: Vec<String>,
     /// Objects of the input that make pods, but are not read.
     unread: Vec<String>,
-    /// NodePools of the input that are left out, because they cannot be read.
-    lost_pools: Vec<String>,
+    /// Objects of the input that are left out, because they cannot be read: `NodePool gpu`.
+    left_out: BTreeSet<String>,
     /// Objects whose pods are bound to nodes that the input does not have.
     on_unknown_nodes: Vec<String>,
     /// Pods that an API server refuses to create.
@@ -141,7 +143,8 @@ pub fn plan_with_room(
     }
 }
 
-/// Adds to the messages of pods without a node which flags leave out the offerings that would hold them, or which pools cannot be read.
+/// Adds to the messages of pods without a node which flags leave out the offerings that would hold them, or which objects
+/// cannot be read.
 pub fn tell_of_flags(
     plan: &mut Plan,
     input: &Input,
@@ -149,22 +152,8 @@ pub fn tell_of_flags(
     options: &PlanOptions,
     search: &SearchFlags,
 ) {
-    tell_of_lost_pools(plan, input);
+    lost::tell(plan, input);
     narrowed::tell(plan, input, now, options, search.time_limit());
-}
-
-/// Names the pools that are left out, if there are no others. Without them, a plan says that none exists.
-fn tell_of_lost_pools(plan: &mut Plan, input: &Input) {
-    if input.lost_pools.is_empty() || !input.snapshot.pools.is_empty() {
-        return;
-    }
-    let names: Vec<&str> = input.lost_pools.iter().map(String::as_str).collect();
-    let names = not_sold::first_of(&names);
-    for left in plan.unplaced.iter_mut().filter(|left| left.reason == UnplacedReason::NoUsablePool) {
-        left.message = format!(
-            "every NodePool of the files is left out, because it cannot be read: {names}; correct what the notes name"
-        );
-    }
 }
 
 /// Plans and prints the plan.
@@ -278,6 +267,7 @@ pub fn prepare(
     } else {
         files::input(&flags.filename, namespace, &existing, &offers)?
     };
+    let lost_there = existing.left_out().clone();
     existing::add(existing, &mut input.snapshot, &mut input.notes)?;
     input.notes.extend(daemons::size(&mut input.snapshot));
     let Snapshot { pools, pods, nodes, .. } = &input.snapshot;
@@ -295,6 +285,7 @@ pub fn prepare(
     if input.origin != missing::Origin::Cluster {
         lives::put_in_declared(&mut input.snapshot);
         input.notes.splice(0..0, unseen::notes(&input.snapshot));
+        input.notes.extend(unknown_namespaces::notes(&input.snapshot, [&input.left_out, &lost_there]));
     }
     let Prepaid { terms, reserved } = prepaid;
     input.notes.extend(prepaid::notes(&input.snapshot, &offers.catalogue, &reserved, &terms));

@@ -48,7 +48,7 @@ pub fn input(
         catalogue: CatalogueSummary::of(&chosen),
         notes,
         unread: Vec::new(),
-        lost_pools: Vec::new(),
+        left_out: BTreeSet::new(),
         on_unknown_nodes: Vec::new(),
         refused: Vec::new(),
         polite: BTreeSet::new(),

@@ -105,8 +105,8 @@ fn headline(plan: &Document) -> String {
     }
     match plan.on_unknown_nodes.len() {
         0 => {}
-        1 => parts.push("1 object is bound to a node that is not in the files".to_owned()),
-        more => parts.push(format!("{} objects are bound to nodes that are not in the files", count(more))),
+        1 => parts.push("1 object is bound to a node that was not read".to_owned()),
+        more => parts.push(format!("{} objects are bound to nodes that were not read", count(more))),
     }
     parts.join("; ") + "."
 }

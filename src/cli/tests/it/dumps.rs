@@ -303,3 +303,52 @@ fn a_broken_item_of_a_dump_is_left_out_and_no_success_if_the_exit_code_matters()
         assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }
+
+#[test]
+fn what_a_pod_needs_of_an_object_that_is_left_out_is_not_called_missing() {
+    let mut waits = pod("waits", None);
+    waits["spec"]["volumes"] = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let claim = |modes: Value| {
+        stored(json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data", "namespace": "ml", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+            "spec": {"accessModes": modes, "volumeName": "disk", "resources": {"requests": {"storage": "1Gi"}}}}))
+    };
+    let (_, told) = planned(&[class(), pool(), claim(json!("ReadWriteOnce")), waits.clone()]);
+    let note =
+        "PersistentVolumeClaim ml/data is left out, because it cannot be read; it counts as one whose volume";
+    assert!(told.contains(note), "{told}");
+
+    let broken = json!({"accessModes": "ReadWriteOnce"});
+    let broken =
+        json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "disk"}, "spec": broken});
+    let message = |objects: &[Value]| {
+        let (plan, _) = planned(objects);
+        plan["unplaced"][0]["message"].as_str().unwrap_or_else(|| panic!("{plan}")).to_owned()
+    };
+    let all = [class(), pool(), claim(json!(["ReadWriteOnce"])), waits];
+    assert!(message(&all).contains("its PersistentVolume `disk` does not exist"), "{}", message(&all));
+    let with_broken = [&all[..], &[stored(broken)]].concat();
+    let end =
+        "its PersistentVolume `disk` is left out, because it cannot be read; correct what the notes name";
+    assert!(message(&with_broken).ends_with(end), "{}", message(&with_broken));
+}
+
+#[test]
+fn a_namespace_that_a_rule_chooses_by_labels_is_named_if_no_file_has_it() {
+    let mut runs = pod("runs", Some("gpu-a"));
+    runs["metadata"]["labels"] = json!({"app": "web"});
+    let mut waits = pod("waits", None);
+    waits["metadata"]["namespace"] = json!("web");
+    let term = json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}},
+        "namespaceSelector": {"matchLabels": {"team": "red"}}});
+    waits["spec"]["affinity"] =
+        json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
+    let note = "Namespace ml: it is not among the files, so its labels are unknown";
+    let there = [node(), runs];
+    let all = [&there[..], &[class(), pool(), waits.clone()]].concat();
+    assert!(planned(&all).1.contains(note), "{}", planned(&all).1);
+    let known = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}});
+    let with_known = [&there[..], &[stored(known)]].concat();
+    let told = told_beside("namespaces", &with_known, &["-f", "-"], &list(&[class(), pool(), waits]));
+    assert!(!told.contains(note), "{told}");
+}

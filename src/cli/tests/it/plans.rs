@@ -236,7 +236,7 @@ fn a_pod_on_a_node_that_the_files_lack_was_read_and_is_no_success_if_the_exit_co
     let told = poolwright(&args, bound);
     assert_eq!(told.status.code(), Some(3));
     let text = String::from_utf8_lossy(&told.stdout);
-    assert!(text.contains("1 object is bound to a node that is not in the files"), "{text}");
+    assert!(text.contains("1 object is bound to a node that was not read"), "{text}");
     assert!(!text.contains("is not read"), "{text}");
     let told = poolwright(&[&args[..], &["-o", "json"]].concat(), bound);
     let plan: Value = serde_json::from_slice(&told.stdout).expect("a plan");
@@ -580,4 +580,13 @@ fn one_pod_whose_place_other_pods_decide_is_counted_as_one() {
                q}}}]}}}}";
     let notes = plan(&["-f", "-"], pod)["notes"].to_string();
     assert!(notes.contains("decided the places of 1 pod (zones"), "{notes}");
+}
+
+#[test]
+fn a_rule_of_empty_terms_about_nodes_is_told_as_such() {
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{image: x, name: c}], affinity: {nodeAffinity: \
+               {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{}]}}}}}";
+    let plan = plan(&["-f", "-", "-f", "fixtures/manifests/pool.yaml"], pod);
+    let message = plan["unplaced"][0]["message"].as_str().expect("a message");
+    assert!(message.contains("has a required node affinity with nothing but empty terms"), "{message}");
 }

@@ -172,8 +172,10 @@ fn help_as_a_word_prints_the_help_of_the_command_after_it() {
 fn empty_input_is_an_error_from_a_file_as_from_a_pipe() {
     let empty = "src/cli/tests/bad/empty.yaml";
     for command in [&["plan"][..], &["explain", "pod", "web"], &["convert"]] {
-        for (file, name) in [("-", "stdin"), (empty, empty)] {
-            let output = support::poolwright(&[command, &["-f", file]].concat(), "");
+        for (file, name, text) in
+            [("-", "stdin", ""), ("-", "stdin", "# nothing\n---\n# still\n"), (empty, empty, "")]
+        {
+            let output = support::poolwright(&[command, &["-f", file]].concat(), text);
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             assert_eq!(output.status.code(), Some(2), "{command:?} {file}: {said}");
             assert!(said.starts_with(&format!("error: {name}: ")), "{command:?}: {said}");

@@ -14,7 +14,7 @@ mod resources;
 mod runtime_class;
 mod usage;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::api::core::v1::{self as k8s, PodSpec};
@@ -49,6 +49,8 @@ pub struct Admission {
     limit_ranges: BTreeMap<(String, String), LimitRange>,
     namespaces: BTreeMap<String, NamespaceDefaults>,
     quotas: Vec<QuotaDemands>,
+    /// The names of objects that are left out, because they cannot be read: `PriorityClass high`.
+    lost: BTreeSet<String>,
 }
 
 impl Admission {
@@ -90,6 +92,11 @@ impl Admission {
         }
         self.add_runtime_class(class);
         if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
+    /// Takes note that an object is left out, because it cannot be read: `PriorityClass high`.
+    pub(crate) fn lose(&mut self, name: String) {
+        self.lost.insert(name);
     }
 
     /// Adds a PriorityClass.
@@ -203,8 +210,8 @@ impl Admission {
             Ok(note) => notes.extend(note),
             Err(problem) => problems.push(problem),
         };
-        keep(priority::admit(path, spec, &self.priority_classes));
-        keep(runtime_class::admit(path, spec, &self.runtime_classes));
+        keep(priority::admit(path, spec, &self.priority_classes, &self.lost));
+        keep(runtime_class::admit(path, spec, &self.runtime_classes, &self.lost));
         if let Some(of) = self.namespaces.get(&namespace_of(namespace)) {
             keep(of.admit(path, spec).map(|()| None));
         }
@@ -267,4 +274,13 @@ fn is_new(meta: &ObjectMeta) -> bool {
 
 fn namespace_of(written: Option<&str>) -> String {
     written.filter(|namespace| !namespace.is_empty()).unwrap_or("default").to_owned()
+}
+
+/// Returns where a class is that is not known, and what to do about it.
+fn whereabouts(class: &str, lost: &BTreeSet<String>) -> (&'static str, &'static str) {
+    if lost.contains(class) {
+        ("is left out, because it cannot be read", "correct it")
+    } else {
+        ("is not among the manifests", "add it to the files")
+    }
 }

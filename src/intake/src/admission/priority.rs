@@ -1,10 +1,12 @@
 //! Priority of new pods (admission plugin `Priority`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use poolwright_api::FieldProblem;
+
+use super::whereabouts;
 
 /// The classes that every cluster has, with their values.
 const BUILT_IN: [(&str, i32); 2] =
@@ -19,13 +21,14 @@ pub(crate) fn built_in(name: &str) -> Option<i32> {
 }
 
 /// Writes priority, class and preemption policy into the spec: those of its class, or of the default class. Returns a note if the
-/// class is not among the manifests.
+/// class is not among the manifests. `lost` are the objects of the manifests that are left out.
 ///
 /// Errors: a priority in the spec that is not that of the class.
 pub(super) fn admit(
     path: &str,
     spec: &mut PodSpec,
     classes: &BTreeMap<String, PriorityClass>,
+    lost: &BTreeSet<String>,
 ) -> Result<Option<String>, FieldProblem> {
     let named = spec.priority_class_name.clone().filter(|name| !name.is_empty());
     // Of several default classes, the API server takes the one of the least value.
@@ -47,9 +50,8 @@ pub(super) fn admit(
         let counted = spec.priority.unwrap_or_default();
         // Without a class, the cluster's default class decides. The files may not have it.
         return Ok(named.map(|name| {
-            format!(
-                "PriorityClass `{name}` is not among the manifests, so the priority counts as {counted}; add it to the files"
-            )
+            let (is_where, next) = whereabouts(&format!("PriorityClass {name}"), lost);
+            format!("PriorityClass `{name}` {is_where}, so the priority counts as {counted}; {next}")
         }));
     };
     let name = class.and_then(|class| class.metadata.name.clone()).or(named).unwrap_or_default();

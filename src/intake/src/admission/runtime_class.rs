@@ -1,6 +1,6 @@
 //! RuntimeClasses: overhead, node selector and tolerations of the runtime of a pod (admission plugin `RuntimeClass`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::api::node::v1::RuntimeClass;
@@ -8,14 +8,18 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use poolwright_api::FieldProblem;
 use poolwright_catalog::quantity;
 
+use super::whereabouts;
+
 /// Adds the changes of admission to the spec: overhead, node selector and tolerations of its runtime class. `path` is the path of
-/// the spec. Returns a note if the class is not in the manifests.
+/// the spec. Returns a note if the class is not in the manifests. `lost` are the objects of
+/// the manifests that are left out.
 ///
 /// Errors: specs that admission would refuse.
 pub(super) fn admit(
     path: &str,
     spec: &mut PodSpec,
     classes: &BTreeMap<String, RuntimeClass>,
+    lost: &BTreeSet<String>,
 ) -> Result<Option<String>, FieldProblem> {
     let stated = spec.overhead.as_ref().filter(|stated| !stated.is_empty());
     let refused = |cause: String, next: &str| Err(FieldProblem::new(format!("{path}.overhead"), cause, next));
@@ -30,8 +34,9 @@ pub(super) fn admit(
     };
     let Some(class) = classes.get(&name) else {
         return Ok(stated.is_none().then(|| {
+            let (is_where, next) = whereabouts(&format!("RuntimeClass {name}"), lost);
             format!(
-                "RuntimeClass `{name}` is not among the manifests, so its overhead and its node selector are not counted; add it to the files"
+                "RuntimeClass `{name}` {is_where}, so its overhead and its node selector are not counted; {next}"
             )
         }));
     };

@@ -21,6 +21,9 @@ const SCALED: [&str; 8] = [
     "StatefulSet",
 ];
 
+/// The versions of autoscalers that API servers have.
+const VERSIONS: [&str; 2] = ["autoscaling/v1", "autoscaling/v2"];
+
 /// Gives the targets of autoscalers the replicas that these would give them at once. An autoscaler that a quota does not allow
 /// scales nothing; a note says so where it is read. `there` are objects that a cluster has besides. Returns notes, and the
 /// problems of autoscalers that an API server has not stored yet.
@@ -30,7 +33,9 @@ pub(super) fn scale(objects: &mut Vec<Object>, there: &[Object]) -> (Vec<String>
     let (mut notes, mut errors) = (Vec::new(), Vec::new());
     for (autoscaler, is_refused) in autoscalers.iter().zip(refused) {
         let name = autoscaler.name();
-        let applied = if is_refused {
+        let applied = if let Some(problem) = removed(autoscaler) {
+            Err(vec![problem])
+        } else if is_refused {
             checked(&autoscaler.value["spec"]).map(|_| None)
         } else {
             apply(autoscaler, objects)
@@ -54,6 +59,15 @@ pub(super) fn scale(objects: &mut Vec<Object>, there: &[Object]) -> (Vec<String>
 
 fn is_autoscaler(object: &Object) -> bool {
     object.kind == "HorizontalPodAutoscaler" && group(&object.api_version) == "autoscaling"
+}
+
+/// Returns the problem of a written autoscaler of a version that no API server has any more.
+fn removed(autoscaler: &Object) -> Option<FieldProblem> {
+    let version = autoscaler.api_version.as_str();
+    (!autoscaler.is_stored() && !VERSIONS.contains(&version)).then(|| {
+        let cause = format!("version `{version}` of this kind is not read");
+        FieldProblem::new("apiVersion", cause, "use `autoscaling/v2`")
+    })
 }
 
 /// Returns for each autoscaler whether a quota does not allow it.

@@ -1,6 +1,7 @@
 //! What an API server refuses of new Jobs and CronJobs (`pkg/apis/batch/validation` in Kubernetes).
 
-use poolwright_api::FieldProblem;
+use jiff::tz::TimeZone;
+use poolwright_api::{FieldProblem, meant};
 use serde_json::Value;
 
 use super::labels;
@@ -69,6 +70,7 @@ pub(super) fn cron_job(spec: &Value) -> Problems {
         let cause = "an API server refuses it, because it makes a selector for each Job";
         problems.push(FieldProblem::new(format!("{template}.selector"), cause, "remove it"));
     }
+    problems.extend(time_zone(&spec["timeZone"]));
     let (path, schedule) = ("spec.schedule", &spec["schedule"]);
     required(path, schedule, "add it, such as `0 3 * * *`", &mut problems);
     let Some(text) = schedule.as_str().filter(|text| !text.is_empty()) else { return problems };
@@ -82,6 +84,20 @@ pub(super) fn cron_job(spec: &Value) -> Problems {
         problems.push(FieldProblem::new(path, cause, next));
     }
     problems
+}
+
+/// Checks the time zone of a schedule (`validateTimeZone`). An API server knows no name in another case.
+fn time_zone(zone: &Value) -> Option<FieldProblem> {
+    let name = zone.as_str()?;
+    if TimeZone::get(name).is_ok_and(|zone| zone.iana_name() == Some(name)) {
+        return None;
+    }
+    let known: Vec<String> = jiff::tz::db().available().map(|zone| zone.to_string()).collect();
+    let next = match meant(name, known.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "write a name of the IANA database, such as Europe/Berlin".to_owned(),
+    };
+    Some(FieldProblem::new("spec.timeZone", format!("`{name}` is not the name of a time zone"), next))
 }
 
 /// Returns whether a text is a schedule of cron (`ParseStandard` in robfig/cron).

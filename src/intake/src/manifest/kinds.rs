@@ -104,21 +104,26 @@ fn is_of_karpenter(group: &str) -> bool {
 }
 
 /// Groups without kinds that create pods. Their objects are skipped without a note.
-const QUIET_GROUPS: [&str; 14] = [
+const QUIET_GROUPS: [&str; 19] = [
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
     "apiregistration.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
     "autoscaling",
     "certificates.k8s.io",
     "coordination.k8s.io",
     "discovery.k8s.io",
     "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
     "networking.k8s.io",
     "node.k8s.io",
     "policy",
     "rbac.authorization.k8s.io",
     "scheduling.k8s.io",
     "storage.k8s.io",
+    "storagemigration.k8s.io",
 ];
 
 /// Kinds of the core group that are skipped without a note.
@@ -137,7 +142,13 @@ const KARPENTER: &str = "karpenter.sh";
 const KARPENTER_KINDS: [&str; 2] = ["NodeClaim", "NodePool"];
 
 /// Groups of Kubernetes that are read or that contain workloads, besides the core group and [`QUIET_GROUPS`].
-const WORKLOAD_GROUPS: [&str; 2] = ["apps", "batch"];
+const WORKLOAD_GROUPS: [&str; 3] = ["apps", "batch", FORMER];
+
+/// The group that had kinds of other groups in old clusters.
+const FORMER: &str = "extensions";
+
+/// The version of CronJobs. They make Jobs, which are read, but are not read themselves.
+const CRON_VERSION: &str = "batch/v1";
 
 /// Kinds that make pods although their objects need not contain a list of containers.
 pub(super) const MAKERS: [(&str, &str); 9] = [
@@ -219,8 +230,10 @@ impl Object {
         }
         let scaling = self.scaling();
         let what = || format!("{} {} is not read", self.api_version, self.kind);
-        let is_quiet = QUIET_GROUPS.contains(&group) || never_makes_pods(group, &self.kind);
         let lacks_pods = self.makes_pods() && !is_shown_otherwise;
+        let is_quiet = QUIET_GROUPS.contains(&group)
+            || never_makes_pods(group, &self.kind)
+            || (group == FORMER && !self.makes_pods());
         // A runtime that a quota refuses was read before.
         let runtime = || {
             let (kind, name) = pod_sets::train_job::runtime_of(&self.value);
@@ -242,7 +255,7 @@ impl Object {
             "it has ended or is suspended, and has no pods now".to_owned()
         } else if self.asks_for_none() {
             "its replicas are 0, so that it has no pods now".to_owned()
-        } else if self.kind == "CronJob" && group == "batch" {
+        } else if self.kind == "CronJob" && group == "batch" && !self.is_removed_cron_job() {
             let name = meta(&self.value, "name").unwrap_or("NAME");
             format!(
                 "it makes jobs by the clock and has no pods now; to plan one run, give its Job (`kubectl create job {name} --from=cronjob/{name} --dry-run=client -o yaml`)"
@@ -359,11 +372,16 @@ impl Object {
     /// with the problems of others. If there are none, it is a note, and [`Manifest::mistaken`] has it.
     pub(super) fn mistaken(&self) -> Option<IntakeError> {
         let is_cron = self.kind == "CronJob" && group(&self.api_version) == "batch";
-        let is_unknown = !self.is_read() && !is_cron;
+        let is_unknown = !self.is_read() && (!is_cron || self.is_removed_cron_job());
         let hint = self.mistaken_kind().filter(|_| is_unknown && !self.is_stored())?;
         let cause = format!("{} {} is not read", self.api_version, self.kind);
         let problem = FieldProblem::new("", cause, hint).of(self.name());
         Some(IntakeError { file: Some(self.file.clone()), ..problem })
+    }
+
+    /// Returns whether it is a written CronJob of a version that no API server has any more.
+    fn is_removed_cron_job(&self) -> bool {
+        self.kind == "CronJob" && self.api_version != CRON_VERSION && !self.is_stored()
     }
 
     /// What the author of an unknown kind probably meant.
@@ -381,7 +399,9 @@ impl Object {
             return self.mistaken_of_others(own);
         }
         let elsewhere = KINDS.iter().find(|(kind, ..)| *kind == self.kind);
-        if let Some((kind, version, _)) = elsewhere {
+        let elsewhere = elsewhere.map(|(kind, version, _)| (*kind, *version));
+        let removed = self.is_removed_cron_job().then_some(("CronJob", CRON_VERSION));
+        if let Some((kind, version)) = elsewhere.or(removed) {
             return Some(format!("{kind} belongs to {version}; correct apiVersion"));
         }
         let ours = KINDS.iter().filter(|(_, version, _)| group(version) == own).map(|(kind, ..)| *kind);

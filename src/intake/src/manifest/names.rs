@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::objects::{Object, group, meta};
 use super::refusals::Problems;
+use super::texts::{RENDER, is_template};
 
 /// Returns the items of a list; none if it is no list.
 pub(super) fn items(list: &Value) -> &[Value] {
@@ -45,6 +46,7 @@ impl NameRule {
             Self::OfService => is_part(name) && name.starts_with(|first: char| first.is_ascii_lowercase()),
         };
         if !is_right {
+            let next = if is_template(name) { RENDER } else { next };
             return Some(FieldProblem::new(path, format!("an API server refuses the name `{name}`"), next));
         }
         (name.len() > most).then(|| {

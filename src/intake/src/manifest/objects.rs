@@ -92,6 +92,11 @@ impl Object {
         self.kind == "Pod" && (has_node || has_ended)
     }
 
+    /// Returns whether it is a pod that is being deleted before it has had a node.
+    pub(super) fn is_deleted_without_node(&self) -> bool {
+        self.kind == "Pod" && meta(&self.value, "deletionTimestamp").is_some() && !self.is_placed_pod()
+    }
+
     /// Its namespace, or `default`.
     pub(super) fn namespace(&self) -> &str {
         meta(&self.value, "namespace").unwrap_or("default")

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::names::{NameRule, items};
 use super::pod_refusals::one_of;
 use super::refusals::Problems;
+use super::workload_refusals;
 
 /// The name that one container of each role must have (`pkg/webhooks` in kubeflow/training-operator).
 const CONTAINERS: [(&str, &str); 5] = [
@@ -278,9 +279,15 @@ pub(super) fn jobs(path: &str, spec: &Value, into: &mut Problems) {
     }
 }
 
-/// Checks the size of the groups of a LeaderWorkerSet, and of the parts of a group (`generalValidate` in `leaderworkerset_webhook.go` of
-/// kubernetes-sigs/lws). A negative size is told elsewhere.
+/// Checks a LeaderWorkerSet (`generalValidate` in `leaderworkerset_webhook.go` of kubernetes-sigs/lws).
 pub(super) fn leader_worker_set(spec: &Value) -> Problems {
+    let mut problems = group_size(spec);
+    workload_refusals::groups(spec, &mut problems);
+    problems
+}
+
+/// Checks the size of the groups, and of the parts of a group. A negative size is told elsewhere.
+fn group_size(spec: &Value) -> Problems {
     let template = &spec["leaderWorkerTemplate"];
     let size = if template["size"].is_null() { Some(1) } else { template["size"].as_i64() };
     if size == Some(0) {

@@ -1,8 +1,11 @@
 //! What an API server refuses of the specs of new pods (`ValidatePodSpec` in Kubernetes). What has a wrong type is told where the
 //! pod is read.
 
+mod amounts;
+mod claims;
 mod fields;
 mod mounts;
+mod pod_affinity;
 
 use poolwright_api::{FieldProblem, key_segment, meant};
 use serde_json::Value;
@@ -37,17 +40,19 @@ const OF_CONTAINER: [(&str, &[&str]); 2] = [
     ("restartPolicy", &["Always", "OnFailure", "Never"]),
 ];
 
-/// Adds what is wrong with all pod specs below a path, and with the labels and annotations of their templates.
-pub(super) fn check(path: &str, value: &Value, into: &mut Problems) {
-    below(path, value, &[], into);
+/// Adds what is wrong with all pod specs of an object, and with the labels and annotations of their templates.
+pub(super) fn check(object: &Value, into: &mut Problems) {
+    below("spec", &object["spec"], &object["metadata"]["labels"], &[], into);
 }
 
-/// Does the same. `claims` are the PersistentVolumeClaims that a controller makes for each of the pods, as volumes with these names.
-fn below<'v>(path: &str, value: &'v Value, claims: &[&'v str], into: &mut Problems) {
+/// Does the same below a path. `own` are the labels of what the value is the spec of. `claims` are the PersistentVolumeClaims that a
+/// controller makes for each of the pods, as volumes with these names.
+fn below<'v>(path: &str, value: &'v Value, own: &Value, claims: &[&'v str], into: &mut Problems) {
+    let labels_below = &value["metadata"]["labels"];
     match value {
         Value::Object(fields) => {
             if value["containers"].is_array() {
-                pod(path, value, claims, into);
+                pod(path, value, own, claims, into);
                 return;
             }
             if value["spec"]["containers"].is_array() {
@@ -55,12 +60,12 @@ fn below<'v>(path: &str, value: &'v Value, claims: &[&'v str], into: &mut Proble
             }
             let claims: Vec<&str> = claims.iter().copied().chain(claim_templates(value)).collect();
             for (key, inner) in fields {
-                below(&format!("{path}{}", key_segment(key)), inner, &claims, into);
+                below(&format!("{path}{}", key_segment(key)), inner, labels_below, &claims, into);
             }
         }
         Value::Array(items) => {
             for (at, item) in items.iter().enumerate() {
-                below(&format!("{path}[{at}]"), item, claims, into);
+                below(&format!("{path}[{at}]"), item, labels_below, claims, into);
             }
         }
         _ => {}
@@ -75,7 +80,8 @@ fn claim_templates(value: &Value) -> impl Iterator<Item = &str> {
     templates.filter_map(|template| template["metadata"]["name"].as_str())
 }
 
-fn pod(path: &str, spec: &Value, claims: &[&str], into: &mut Problems) {
+/// Checks the spec of a pod with these labels.
+fn pod(path: &str, spec: &Value, own: &Value, claims: &[&str], into: &mut Problems) {
     for (field, known) in OF_POD {
         one_of(&format!("{path}.{field}"), &spec[field], known, into);
     }
@@ -83,12 +89,13 @@ fn pod(path: &str, spec: &Value, claims: &[&str], into: &mut Problems) {
     fields::deadline(path, spec, into);
     fields::dns(path, spec, into);
     fields::gates(path, spec, into);
-    fields::resource_claims(&format!("{path}.resourceClaims"), items(&spec["resourceClaims"]), into);
+    claims::check(path, spec, into);
+    amounts::check(path, spec, into);
     containers(path, spec, claims, into);
     fields::host_ports(path, spec, into);
     labels::labels(&format!("{path}.nodeSelector"), &spec["nodeSelector"], into);
     volumes(&format!("{path}.volumes"), items(&spec["volumes"]), into);
-    affinity(&format!("{path}.affinity"), &spec["affinity"], into);
+    affinity(&format!("{path}.affinity"), &spec["affinity"], own, into);
     for (at, toleration) in items(&spec["tolerations"]).iter().enumerate() {
         tolerates(&format!("{path}.tolerations[{at}]"), toleration, into);
     }
@@ -193,7 +200,8 @@ fn volumes(path: &str, volumes: &[Value], into: &mut Problems) {
     }
 }
 
-fn affinity(path: &str, affinity: &Value, into: &mut Problems) {
+/// Checks the affinity of a pod with these labels.
+fn affinity(path: &str, affinity: &Value, own: &Value, into: &mut Problems) {
     let nodes = &affinity["nodeAffinity"];
     if nodes[REQUIRED].is_object() {
         let path = format!("{path}.nodeAffinity.{REQUIRED}.nodeSelectorTerms");
@@ -214,12 +222,12 @@ fn affinity(path: &str, affinity: &Value, into: &mut Problems) {
     }
     for field in ["podAffinity", "podAntiAffinity"] {
         for (at, term) in items(&affinity[field][REQUIRED]).iter().enumerate() {
-            pod_term(&format!("{path}.{field}.{REQUIRED}[{at}]"), term, into);
+            pod_affinity::term(&format!("{path}.{field}.{REQUIRED}[{at}]"), term, own, into);
         }
         for (at, preferred) in items(&affinity[field][PREFERRED]).iter().enumerate() {
             let path = format!("{path}.{field}.{PREFERRED}[{at}]");
             weight(&path, preferred, into);
-            pod_term(&format!("{path}.podAffinityTerm"), &preferred["podAffinityTerm"], into);
+            pod_affinity::term(&format!("{path}.podAffinityTerm"), &preferred["podAffinityTerm"], own, into);
         }
     }
 }
@@ -242,18 +250,6 @@ fn node_term(path: &str, term: &Value, into: &mut Problems) {
             let cause = "a rule about the name of a node takes one value";
             into.push(FieldProblem::new(format!("{path}.values"), cause, "write one"));
         }
-    }
-}
-
-fn pod_term(path: &str, term: &Value, into: &mut Problems) {
-    let next = "add it, such as kubernetes.io/hostname";
-    required(&format!("{path}.topologyKey"), &term["topologyKey"], next, into);
-    labels::key(&format!("{path}.topologyKey"), &term["topologyKey"], into);
-    for field in ["matchLabelKeys", "mismatchLabelKeys"] {
-        labels::keys(&format!("{path}.{field}"), &term[field], into);
-    }
-    for field in ["labelSelector", "namespaceSelector"] {
-        selector(&format!("{path}.{field}"), &term[field], into);
     }
 }
 

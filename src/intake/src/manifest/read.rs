@@ -183,25 +183,13 @@ impl Object {
         }
         if !problems.is_empty() {
             manifest.left_out.insert(self.name());
+            shared.admission.lose(self.name());
         }
         let may_make_pods = self.kind == "Pod" || self.is_controller() || self.makes_pods();
         if !problems.is_empty() && may_make_pods {
             manifest.unread.push(self.name());
         }
         Ok(())
-    }
-
-    /// Returns what follows for a plan if the object is left out; empty if its name says it.
-    fn lost_with_it(&self) -> &'static str {
-        match (group(&self.api_version), self.kind.as_str()) {
-            (GROUP, "NodePool") => ", so nothing is bought in this pool",
-            (GROUP, "NodeClaim") => ", so the plan may buy its node again",
-            ("", "Node") => ", so the plan may buy nodes for pods that fit there",
-            ("", "Pod") if self.value["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty()) => {
-                ", so a plan counts its room as free"
-            }
-            _ => "",
-        }
     }
 
     fn read_strictly_into(
@@ -543,6 +531,9 @@ impl Object {
         manifest.workloads.extend(expansion.workload.take());
         let gangs = Gangs::of(&expansion);
         let mut had = None;
+        if self.is_deleted_without_node() {
+            note("it is being deleted and has no node, so nothing is planned for it");
+        }
         if self.kind != "Pod" {
             // The output of a cluster contains both workloads and their pods.
             let makes_some = !expansion.pods.is_empty();

@@ -102,7 +102,7 @@ impl Object {
         add_untold(self.wrong_choices(), &mut problems);
         if self.has_new_templates() {
             let mut of_pods = Vec::new();
-            pod_refusals::check("spec", spec, &mut of_pods);
+            pod_refusals::check(&self.value, &mut of_pods);
             add_untold(of_pods, &mut problems);
             add_untold(self.without_image(), &mut problems);
         }

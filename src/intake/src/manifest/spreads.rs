@@ -82,7 +82,7 @@ fn unknown(value: &Value, known: [&'static str; 2]) -> Option<(String, String)> 
 }
 
 /// Returns whether a selector is about a label.
-fn selects(selector: &Value, key: &str) -> bool {
+pub(super) fn selects(selector: &Value, key: &str) -> bool {
     let expressions = selector["matchExpressions"].as_array();
     !selector["matchLabels"][key].is_null() || expressions.into_iter().flatten().any(|one| one["key"] == key)
 }

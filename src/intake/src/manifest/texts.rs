@@ -7,6 +7,16 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use serde_saphyr::DuplicateKeyPolicy;
 
+/// What to do about a template of Helm.
+pub(super) const RENDER: &str =
+    "it looks like a template: render it with `helm template`, and give the result to -f";
+
+/// Returns whether a text has actions of Helm in it. Templates of other programs are in double braces, too, but begin otherwise.
+pub(super) fn is_template(text: &str) -> bool {
+    let is_action = |action: &str| action.starts_with(['-', '.', '$', '/']) || action.starts_with("include ");
+    text.split("{{").skip(1).any(|action| is_action(action.trim_start()))
+}
+
 /// One document of a text.
 pub(super) struct Document {
     /// Its value, with the last of keys that are there twice.
@@ -60,7 +70,13 @@ pub(super) fn read(text: &str) -> Result<Vec<Document>, FieldProblem> {
     {
         return Ok(documents);
     }
-    let remedy = if is_duplicate { "write each key once" } else { "correct the syntax" };
+    let remedy = if is_template(text) {
+        RENDER
+    } else if is_duplicate {
+        "write each key once"
+    } else {
+        "correct the syntax"
+    };
     Err(FieldProblem::new("", format!("not readable as YAML or JSON: {error}"), remedy))
 }
 

@@ -158,6 +158,28 @@ fn stateful_set(spec: &Value, into: &mut Problems) {
     }
 }
 
+/// Checks how the groups of a LeaderWorkerSet roll out (`generalValidate` in its webhook). `maxUnavailable` is 1 and `maxSurge` is 0
+/// if they are not written.
+pub(super) fn groups(spec: &Value, into: &mut Problems) {
+    let path = "spec.rolloutStrategy.rollingUpdateConfiguration";
+    let rolling = &spec["rolloutStrategy"]["rollingUpdateConfiguration"];
+    let mut amount = |field: &str, default: i64| match &rolling[field] {
+        Value::Null => Some(default),
+        written => share(&format!("{path}.{field}"), written, true, into),
+    };
+    let (gone, more) = (amount("maxUnavailable", 1), amount("maxSurge", 0));
+    let replicas = if spec["replicas"].is_null() { Some(1) } else { spec["replicas"].as_i64() };
+    let (Some(gone), Some(0), Some(replicas @ 1..)) = (gone, more, replicas) else { return };
+    // A part of the groups is rounded down.
+    let is_share = rolling["maxUnavailable"].is_string();
+    if is_share && gone > 0 && replicas.saturating_mul(gone) < 100 {
+        let cause = format!("`{gone}%` of {replicas} groups is less than one, and maxSurge is 0");
+        into.push(FieldProblem::new(format!("{path}.maxUnavailable"), cause, "raise one of them"));
+    } else if gone == 0 {
+        both_zero(path, into);
+    }
+}
+
 fn both_zero(path: &str, into: &mut Problems) {
     let cause = "an API server refuses 0 if maxSurge is 0 too";
     into.push(FieldProblem::new(format!("{path}.maxUnavailable"), cause, "raise one of them"));

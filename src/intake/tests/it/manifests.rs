@@ -278,6 +278,23 @@ fn broken_syntax_is_told_with_its_line() {
 }
 
 #[test]
+fn a_template_of_helm_is_to_be_rendered_first() {
+    let begin = "apiVersion: v1\nkind: Pod\n";
+    let remedy = "render it with `helm template`, and give the result to -f";
+    for rest in [
+        "metadata:\n  name: {{ .Values.name }}\n",
+        "metadata: {name: \"{{ .Release.Name }}\"}\n{{- if .Values.x }}\nspec: {}\n{{- end }}\n",
+        "metadata: {name: \"{{ .Release.Name }}\"}\nspec: {containers: [{image: x, name: a}]}\n",
+    ] {
+        let found = errors(&format!("{begin}{rest}"));
+        assert!(found.len() == 1 && found[0].ends_with(remedy), "{found:?}");
+    }
+    // Argo has double braces as well.
+    let found = errors(&format!("{begin}metadata: {{name: a\nspec: {{image: \"{{{{workflow.name}}}}\"}}\n"));
+    assert!(!found[0].contains("helm"), "{found:?}");
+}
+
+#[test]
 fn an_absurd_number_of_pods_is_refused_before_they_are_made() {
     let found = errors(&format!(
         "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: a}}, spec: {{replicas: 2000000000, selector: {{matchExpressions: [{{key: b, operator: DoesNotExist}}]}}, {TEMPLATE}}}}}"

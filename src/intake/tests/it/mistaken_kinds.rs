@@ -3,7 +3,7 @@
 use poolwright_intake::Manifest;
 use serde_json::{Value, json};
 
-use crate::json_kit::{apps, object, read, stored, template};
+use crate::json_kit::{apps, ending, object, read, refused, stored, template};
 
 /// Returns the problems of objects whose kinds were mistaken.
 fn mistaken(manifest: &Manifest) -> Vec<String> {
@@ -19,6 +19,7 @@ fn a_misspelt_kind_is_known_as_such_and_lacks_its_pods() {
     for (version, kind, hint) in [
         ("apps/v1", "Deploymnt", "did you mean Deployment?"),
         ("v1", "Deployment", "Deployment belongs to apps/v1; correct apiVersion"),
+        ("extensions/v1beta1", "Deployment", "Deployment belongs to apps/v1; correct apiVersion"),
         ("app/v1", "Deployment", "Deployment belongs to the group apps; correct apiVersion"),
         ("kubeflow.org/v1", "PyTorchJb", "did you mean PyTorchJob?"),
         ("kubeflow.or/v1", "PyTorchJob", "PyTorchJob belongs to the group kubeflow.org; correct apiVersion"),
@@ -32,6 +33,49 @@ fn a_misspelt_kind_is_known_as_such_and_lacks_its_pods() {
         assert_eq!(mistaken(&manifest), [format!("all.json: {told}")]);
         assert_eq!(manifest.unread, [format!("{kind} default/a")], "its pods are missing");
         assert!(!manifest.asks_for_nodes());
+    }
+}
+
+#[test]
+fn a_written_object_of_a_version_that_api_servers_have_no_more_names_the_version_to_write() {
+    let spec = json!({"schedule": "0 3 * * *", "jobTemplate": {"spec": {"template": ending()}}});
+    let cron_job = |version: &str| object(version, "CronJob", "c", spec.clone());
+    for version in ["batch/v1beta1", "batch/v2alpha1", "v1"] {
+        let hint = format!("{version} CronJob is not read; CronJob belongs to batch/v1; correct apiVersion");
+        assert_eq!(
+            mistaken(&read(&[cron_job(version)])),
+            [format!("all.json: CronJob default/c: {hint}")],
+            "{version}"
+        );
+    }
+    assert_eq!(mistaken(&read(&[cron_job("batch/v1")])), [""; 0]);
+    assert_eq!(mistaken(&read(&[stored(cron_job("batch/v1beta1"), None)])), [""; 0], "an old cluster has it");
+    for (version, kind, now) in [
+        ("apps/v1beta2", "Deployment", "apps/v1"),
+        ("policy/v1beta1", "PodDisruptionBudget", "policy/v1"),
+        ("scheduling.k8s.io/v1beta1", "PriorityClass", "scheduling.k8s.io/v1"),
+        ("storage.k8s.io/v1beta1", "CSINode", "storage.k8s.io/v1"),
+        ("autoscaling/v2beta2", "HorizontalPodAutoscaler", "autoscaling/v2"),
+    ] {
+        let found = refused(&object(version, kind, "a", json!({})));
+        let told = format!("apiVersion: version `{version}` of this kind is not read; use `{now}`");
+        assert!(found.iter().any(|one| one.ends_with(&told)), "{told} is not in {found:#?}");
+    }
+}
+
+#[test]
+fn kinds_of_the_api_server_itself_that_make_no_pods_get_no_note() {
+    for (version, kind) in [
+        ("flowcontrol.apiserver.k8s.io/v1", "FlowSchema"),
+        ("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration"),
+        ("internal.apiserver.k8s.io/v1alpha1", "StorageVersion"),
+        ("storagemigration.k8s.io/v1beta1", "StorageVersionMigration"),
+        ("extensions/v1beta1", "Ingress"),
+    ] {
+        let made = object(version, kind, "a", json!({}));
+        for manifest in [read(std::slice::from_ref(&made)), read(&[stored(made.clone(), None)])] {
+            assert_eq!(manifest.notes, [""; 0], "{kind}");
+        }
     }
 }
 

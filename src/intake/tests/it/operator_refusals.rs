@@ -216,6 +216,32 @@ fn groups_of_a_leader_worker_set_are_divided_into_equal_parts() {
 }
 
 #[test]
+fn a_roll_out_of_a_leader_worker_set_can_replace_groups() {
+    let set = |replicas: i64, rolling: Value| {
+        let rollout = json!({"type": "RollingUpdate", "rollingUpdateConfiguration": rolling});
+        let template = json!({"size": 2, "workerTemplate": ending()});
+        let spec =
+            json!({"replicas": replicas, "rolloutStrategy": rollout, "leaderWorkerTemplate": template});
+        object("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "l", spec)
+    };
+    let none = json!({"maxUnavailable": 0, "maxSurge": 0});
+    let path = "spec.rolloutStrategy.rollingUpdateConfiguration.maxUnavailable";
+    for rolling in [none.clone(), json!({"maxUnavailable": "0%"}), json!({"maxUnavailable": 0})] {
+        is_refused_for(&set(2, rolling), &format!("{path}: an API server refuses 0 if maxSurge is 0 too"));
+    }
+    let share = format!("{path}: `40%` of 2 groups is less than one, and maxSurge is 0; raise one of them");
+    is_refused_for(&set(2, json!({"maxUnavailable": "40%"})), &share);
+    for (replicas, rolling) in [
+        (0, none),
+        (2, json!({})),
+        (2, json!({"maxUnavailable": "50%"})),
+        (2, json!({"maxUnavailable": 0, "maxSurge": 1})),
+    ] {
+        read(&[set(replicas, rolling)]);
+    }
+}
+
+#[test]
 fn what_a_training_job_of_kubeflow_must_have_is_told() {
     let job =
         |kind: &str, field: &str, roles: Value| object("kubeflow.org/v1", kind, "t", json!({field: roles}));

@@ -104,6 +104,19 @@ fn cron_jobs_that_an_api_server_refuses() {
                 json!("CRON_TZ=UTC 0 3 * * *"),
                 "spec.schedule: an API server refuses a time zone in a schedule; write it as spec.timeZone",
             ),
+            ("spec.timeZone", json!("US/Pacific"), ""),
+            ("spec.timeZone", json!("Etc/UTC"), ""),
+            (
+                "spec.timeZone",
+                json!("europe/berlin"),
+                "spec.timeZone: `europe/berlin` is not the name of a time zone; did you mean `Europe/Berlin`?",
+            ),
+            (
+                "spec.timeZone",
+                json!("Mars/Base"),
+                "spec.timeZone: `Mars/Base` is not the name of a time zone; write a name of the IANA database",
+            ),
+            ("spec.timeZone", json!(""), "spec.timeZone: `` is not the name of a time zone"),
             ("spec.startingDeadlineSeconds", json!(-1), "spec.startingDeadlineSeconds: `-1` is negative"),
             ("spec.concurrencyPolicy", json!("allow"), "spec.concurrencyPolicy: `allow` does not exist"),
             (

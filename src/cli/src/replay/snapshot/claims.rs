@@ -29,7 +29,7 @@ pub(super) fn needed(manifest: &Manifest, notes: &mut Vec<String>) -> Vec<Value>
         storage_classes: classes.map(|class| (class.name.clone(), Arc::new(class.clone()))).collect(),
         ..Snapshot::default()
     };
-    assumed_volumes::assume(&mut snapshot, notes);
+    assumed_volumes::assume(&mut snapshot, &manifest.left_out, notes);
     let is_new =
         |class: &&Arc<StorageClass>| manifest.storage_classes.iter().all(|one| one.name != class.name);
     let classes = snapshot.storage_classes.values().filter(is_new).map(|class| class_object(class));

@@ -93,7 +93,8 @@ pub(crate) fn labels_miss(
     let mut alternatives = wants(spec);
     alternatives.sort_by_key(|wants| wants.iter().filter(|want| !met(want, at, supply)).count());
     let Some(first) = alternatives.first() else {
-        let words = "has a required node affinity without terms, which matches no node; remove it";
+        let words =
+            "has a required node affinity with nothing but empty terms, which matches no node; remove it";
         return (words.to_owned(), false);
     };
     let widen = wider.map_or_else(String::new, |kind| {

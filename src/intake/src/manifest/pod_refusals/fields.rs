@@ -4,7 +4,7 @@
 use poolwright_api::FieldProblem;
 use serde_json::Value;
 
-use super::{is_missing, items, labels, one_of, own_name, required};
+use super::{is_missing, items, labels, one_of, required};
 use crate::manifest::refusals::Problems;
 
 /// The most characters in the name of a port.
@@ -128,27 +128,6 @@ pub(super) fn gates(path: &str, spec: &Value, into: &mut Problems) {
     if !gates.is_empty() && !is_missing(&spec["nodeName"]) {
         let cause = "an API server refuses it with schedulingGates";
         into.push(FieldProblem::new(format!("{path}.nodeName"), cause, "remove one of them"));
-    }
-}
-
-/// Checks the devices that a pod claims (`validatePodResourceClaims`).
-pub(super) fn resource_claims(path: &str, claims: &[Value], into: &mut Problems) {
-    let mut seen = Vec::new();
-    for (at, claim) in claims.iter().enumerate() {
-        let path = format!("{path}[{at}]");
-        own_name(&path, &claim["name"], "claim", &mut seen, into);
-        let fields = ["resourceClaimName", "resourceClaimTemplateName"];
-        match fields.into_iter().filter(|field| !claim[*field].is_null()).count() {
-            1 => {}
-            0 => {
-                let cause = "it has neither resourceClaimName nor resourceClaimTemplateName";
-                into.push(FieldProblem::new(path, cause, "add one of them"));
-            }
-            _ => {
-                let cause = "it has both resourceClaimName and resourceClaimTemplateName";
-                into.push(FieldProblem::new(path, cause, "keep one of them"));
-            }
-        }
     }
 }
 

@@ -136,5 +136,5 @@ pub(crate) fn run<'a>(
         run.baselines(&tiers, before);
     }
     let left = run.queues.into_iter().map(Vec::from).collect();
-    Packing { by_kept_room, left, ..run.outcome }
+    Packing { left, by_kept_room, ..run.outcome }
 }
