@@ -112,19 +112,17 @@ pub(crate) fn tolerations(
         if reservation(toleration).is_some() {
             continue;
         }
-        match one_toleration(toleration) {
-            Some(toleration) => converted.push(toleration),
-            None => {
-                let effect = toleration.effect.as_deref().filter(|effect| !effect.is_empty());
-                let rule = format!(
-                    "a toleration with the operator `{}` and {}",
-                    toleration.operator.as_deref().unwrap_or("Equal"),
-                    effect
-                        .map_or_else(|| "all effects".to_owned(), |effect| format!("the effect `{effect}`")),
-                );
-                unmodelled.push(UnmodelledRule { field: format!("{path}.tolerations[{at}]"), rule });
-            }
+        if let Some(toleration) = one_toleration(toleration) {
+            converted.push(toleration);
+            continue;
         }
+        let effect = toleration.effect.as_deref().filter(|effect| !effect.is_empty());
+        let rule = format!(
+            "a toleration with the operator `{}` and {}",
+            toleration.operator.as_deref().unwrap_or("Equal"),
+            effect.map_or_else(|| "all effects".to_owned(), |effect| format!("the effect `{effect}`")),
+        );
+        unmodelled.push(UnmodelledRule { field: format!("{path}.tolerations[{at}]"), rule });
     }
     converted
 }
