@@ -28,7 +28,7 @@ import tools  # noqa: E402
 ROOT = Path(__file__).resolve().parent.parent
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # Simulated worlds that `make test` plays; `make soak` plays more.
-WORLDS = 50
+WORLDS = 20
 # GiB of disk that a build from scratch needs, with a margin (measured: the summary shows the free space after each stage).
 ROOM = 12
 # The longest binaries start first, so that none of them is still running alone at the end.
@@ -221,8 +221,8 @@ def worlds(first: int = 1, count: int = WORLDS) -> suite.Outcome:
     return outcome
 
 
-# The tests that `make soak` repeats: the test binary, a filter of its tests, and its settings. Each run has a new seed, and
-# SEED=n repeats a run.
+# The tests that `make soak` repeats: the test binary (with its package, if others have one of that name), a filter of its tests, and
+# its settings. Each run has a new seed, and SEED=n repeats a run.
 SOAK = [
     ("differential", "", {"CASES": "1000", "FAILURES": "3"}),
     ("killed_at_every_stage", "", {"KILLS": "100"}),
@@ -231,6 +231,8 @@ SOAK = [
     ("assignments", "", {"PROPTEST_CASES": "5000"}),
     ("properties", "", {"PROPTEST_CASES": "2000"}),
     ("worlds", "frequent_faults::", {"SEEDS": "300"}),
+    ("sim/it", "interruptions::", {"NODES": "500"}),
+    ("aws_conformance", "although_", {"SEEDS": "4"}),
 ]
 SOAKED_WORLDS = 2000
 
@@ -239,7 +241,9 @@ def soak(stage: Stage) -> None:
     """Runs many random cases, kills and worlds, one after the other."""
     seed = int(os.environ.get("SEED") or random.randrange(1, 2**31))
     print(f"SEED={seed} (make soak SEED={seed} repeats this run)", flush=True)
-    found = {binary.target: binary for binary in binaries(stage)}
+    tools.moto()
+    compiled = binaries(stage)
+    found = {name: binary for binary in compiled for name in (binary.target, f"{binary.package}/{binary.target}")}
     outcomes = []
     for target, only, variables in SOAK if found else []:
         variables = variables | {"SEED": str(seed), "POOLWRIGHT_SEED": str(seed), "PROPTEST_RNG_SEED": str(seed)}

@@ -15,3 +15,7 @@ mod regret;
 mod retiring;
 mod volumes;
 mod waiting;
+
+/// The allocator of the command: simulations allocate and free many small objects.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -13,7 +13,7 @@ use poolwright_provider_contract::{
 };
 
 use super::world::{AwsWorld, pool};
-use super::{SOON, two_offerings, until_launched};
+use super::{SOON, seeds, two_offerings, until_launched};
 
 /// Returns requests in batches of at most fifty.
 fn requests(world: &AwsWorld, count: usize, offerings: &[RankedOffering]) -> Vec<LaunchRequest> {
@@ -192,7 +192,7 @@ async fn an_unused_instance_of_a_batch_is_listed_later_and_can_be_terminated() {
 
 #[tokio::test]
 async fn a_batch_launches_one_instance_per_claim_although_three_of_ten_calls_fail() {
-    for seed in 1..=4 {
+    for seed in seeds() {
         let world = AwsWorld::new().await.unwrap();
         let provider = world.connect().await.unwrap();
         let offerings = two_offerings(&provider, &world).await;
@@ -209,7 +209,7 @@ async fn a_batch_launches_one_instance_per_claim_although_three_of_ten_calls_fai
 /// Runs several leaders one after the other, each cut off somewhere. None knows the calls of the others.
 #[tokio::test]
 async fn a_batch_launches_one_instance_per_claim_although_its_processes_are_killed() {
-    for seed in 1..=3_u64 {
+    for seed in seeds() {
         let world = AwsWorld::new().await.unwrap();
         let first = world.connect().await.unwrap();
         let offerings = two_offerings(&first, &world).await;

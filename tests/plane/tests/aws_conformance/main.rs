@@ -15,6 +15,7 @@ mod tokens;
 mod world;
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::join_all;
 use poolwright_catalog::RankedOffering;
-use poolwright_plane::wait_for;
+use poolwright_plane::{measurement, wait_for};
 use poolwright_provider_aws::AwsProvider;
 use poolwright_provider_contract::conformance::{Failure, Fixture, World, run_concurrently};
 use poolwright_provider_contract::{
@@ -36,6 +37,11 @@ use world::{AwsWorld, eks, pool, training, warning};
 
 /// Long compared with the time that moto and the front need.
 const SOON: Duration = Duration::from_mins(1);
+
+/// Returns the seeds that each test of random failures plays. `SEEDS` sets their number, and `make soak` plays four.
+fn seeds() -> RangeInclusive<u64> {
+    1..=measurement::variable("SEEDS", 1).unwrap()
+}
 
 /// The number of cases of the suite that run concurrently.
 const AT_A_TIME: usize = 6;
@@ -98,7 +104,7 @@ async fn a_provider_remembers_its_unlisted_instance_and_does_not_launch_it_again
 /// gets exactly one instance.
 #[tokio::test]
 async fn each_claim_gets_one_instance_although_three_of_ten_calls_fail() {
-    join_all((1..=4).map(each_claim_gets_one_instance)).await;
+    join_all(seeds().map(each_claim_gets_one_instance)).await;
 }
 
 async fn each_claim_gets_one_instance(seed: u64) {

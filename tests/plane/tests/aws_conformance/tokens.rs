@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 
 use super::bad_input::Log;
 use super::world::{AwsWorld, Counted, now, user_data};
-use super::{SOON, pool, two_offerings};
+use super::{SOON, pool, seeds, two_offerings};
 
 /// Returns join settings for a cluster that cannot be reached.
 pub fn cluster() -> Join {
@@ -194,7 +194,7 @@ async fn a_launch_without_effect_is_repeated_at_once_after_a_restart() {
 /// With half an hour between tries, recent launches are no longer remembered and the token is another.
 #[tokio::test]
 async fn each_claim_gets_one_instance_although_calls_fail_and_tokens_change() {
-    for seed in 1..=2 {
+    for seed in seeds() {
         let world = world().await;
         let provider = world.connect_with(Some(cluster())).await.unwrap();
         let offerings = two_offerings(&provider, &world).await;

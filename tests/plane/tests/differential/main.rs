@@ -48,7 +48,7 @@ use tokio::sync::{Mutex, OnceCell};
 use tokio::time::Instant;
 
 /// The number of cases if `CASES` is not set.
-const CASES: u64 = 250;
+const CASES: u64 = 100;
 
 /// The number of plays while a failing case is shrunk.
 const TRIES: u32 = 600;
