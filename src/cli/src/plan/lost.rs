@@ -38,9 +38,16 @@ pub fn tell(plan: &mut Plan, input: &Input) {
 /// Returns another message, if one says of an object that is left out that it does not exist.
 fn reworded(message: &str, left_out: &BTreeSet<String>) -> Option<String> {
     let (before, _) = message.split_once(" does not exist")?;
-    let is_it = |(kind, name): (&str, &str)| {
-        before.ends_with(&format!("{kind} `{name}`")) || before.contains(&format!("{kind} {name} ("))
+    // It is looked up by its name: both the pods without a node and the objects that are left out may be many.
+    let named = || {
+        let (rest, name) = before.strip_suffix('`')?.rsplit_once(" `")?;
+        Some(format!("{} {name}", rest.rsplit(' ').next()?))
     };
-    let is_lost = left_out.iter().filter_map(|object| object.split_once(' ')).any(is_it);
+    let group = || {
+        let (name, _) = before.split_once("PodGroup ")?.1.split_once(" (")?;
+        Some(format!("PodGroup {name}"))
+    };
+    let object = named().or_else(group)?;
+    let is_lost = left_out.contains(&object);
     is_lost.then(|| format!("{before} is left out, because it cannot be read; correct what the notes name"))
 }

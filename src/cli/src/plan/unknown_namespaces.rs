@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_core::rules::matches;
-use poolwright_core::{Namespaces, Pod, PodAffinityTerm, PodPhase, Snapshot};
+use poolwright_core::{Namespaces, Operator, Pod, PodAffinityTerm, PodPhase, Snapshot};
 
 /// The label that every namespace has, with its name.
 const NAME: &str = "kubernetes.io/metadata.name";
@@ -34,10 +34,18 @@ pub fn notes(snapshot: &Snapshot, left_out: [&BTreeSet<String>; 2]) -> Vec<Strin
             owners.entry(rule).or_default().push(pod);
         }
     }
+    // Each job may have a rule of its own, so that not all pods can be compared with all rules.
+    let mut by_label: BTreeMap<(&str, &str), Vec<&Pod>> = BTreeMap::new();
+    for pod in hidden.iter().copied() {
+        for (key, value) in &pod.labels {
+            by_label.entry((key.as_str(), value.as_str())).or_default().push(pod);
+        }
+    }
     let mut unknown: BTreeSet<&str> = BTreeSet::new();
     for ((rule, term), owners) in &owners {
         let waiting: Vec<&Pod> = owners.iter().copied().filter(|pod| waits(pod)).collect();
-        for pod in hidden.iter().copied() {
+        let chosen = with_a_label(term, &by_label);
+        for pod in chosen.as_deref().unwrap_or(&hidden).iter().copied() {
             let is_other = |owner: &&Pod| *rule == Rule::Affinity || owner.key != pod.key;
             let is_open = waiting.iter().any(is_other)
                 || (*rule == Rule::AntiAffinity && waits(pod) && owners.iter().any(is_other));
@@ -78,12 +86,33 @@ fn waits(pod: &Pod) -> bool {
 fn may_select(term: &PodAffinityTerm, pod: &Pod) -> bool {
     let Namespaces::NamedOrSelected(names, by) = &term.namespaces else { return false };
     let namespace = pod.key.namespace();
-    let name = BTreeMap::from([(NAME.to_owned(), namespace.to_owned())]);
-    let mut of_name = by.iter().filter(|requirement| requirement.key == NAME);
+    let has_name = || {
+        let name = BTreeMap::from([(NAME.to_owned(), namespace.to_owned())]);
+        let mut of_name = by.iter().filter(|requirement| requirement.key == NAME);
+        of_name.all(|requirement| matches(requirement, &name))
+    };
     !names.contains(namespace)
         && by.iter().any(|requirement| requirement.key != NAME)
-        && of_name.all(|requirement| matches(requirement, &name))
         && term.selector.as_ref().is_some_and(|all| all.iter().all(|one| matches(one, &pod.labels)))
+        && has_name()
+}
+
+/// Returns the pods that have one of the values that a term wants of a label, of the label with the fewest such pods; `None` if it wants
+/// no values. No other pod is selected.
+fn with_a_label<'a>(
+    term: &'a PodAffinityTerm,
+    by_label: &BTreeMap<(&'a str, &'a str), Vec<&'a Pod>>,
+) -> Option<Vec<&'a Pod>> {
+    let mut fewest: Option<Vec<&'a Pod>> = None;
+    for requirement in term.selector.iter().flatten() {
+        let Operator::In(values) = &requirement.operator else { continue };
+        let of = |value: &'a String| by_label.get(&(requirement.key.as_str(), value.as_str()));
+        let pods: Vec<&'a Pod> = values.iter().filter_map(of).flatten().copied().collect();
+        if fewest.as_ref().is_none_or(|fewest| pods.len() < fewest.len()) {
+            fewest = Some(pods);
+        }
+    }
+    fewest
 }
 
 #[cfg(test)]

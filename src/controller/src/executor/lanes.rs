@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use poolwright_core::ObjectKey;
+
 /// The first wait after a failure; it doubles.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// The longest wait.
@@ -12,11 +14,31 @@ const LONGEST_WAIT: Duration = Duration::from_mins(5);
 /// The name of a lane: `nodeclaim/a`, `node/b`, `nodepool/c`, `instance/d`.
 pub type Lane = String;
 
+/// What waits for a retry together: a kind of action, or that of one pod only.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Step {
+    kind: &'static str,
+    pod: Option<ObjectKey>,
+}
+
+impl Step {
+    /// A kind of action, for this pod if there is one.
+    pub fn new(kind: &'static str, pod: Option<ObjectKey>) -> Self {
+        Self { kind, pod }
+    }
+}
+
+impl From<&'static str> for Step {
+    fn from(kind: &'static str) -> Self {
+        Self::new(kind, None)
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     /// Busy lanes, and whether more work was rejected meanwhile.
     busy: BTreeMap<Lane, bool>,
-    waits: BTreeMap<(Lane, &'static str), Wait>,
+    waits: BTreeMap<(Lane, Step), Wait>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +60,7 @@ pub enum Turn {
     Waits,
 }
 
-/// The busy lanes, and the kinds of action that wait for a retry.
+/// The busy lanes, and the steps that wait for a retry.
 #[derive(Clone, Debug, Default)]
 pub struct Lanes {
     state: Arc<Mutex<State>>,
@@ -63,10 +85,10 @@ impl Lanes {
         Some(InLane { lane: lane.to_owned(), lanes: self.clone() })
     }
 
-    /// Returns whether this kind of action may run in this lane, or must still wait for a retry.
-    pub fn turn(&self, lane: &str, kind: &'static str, now: Duration) -> Turn {
+    /// Returns whether this step may run in this lane, or must still wait for a retry.
+    pub fn turn(&self, lane: &str, step: impl Into<Step>, now: Duration) -> Turn {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match state.waits.get(&(lane.to_owned(), kind)).filter(|wait| now < wait.until) {
+        match state.waits.get(&(lane.to_owned(), step.into())).filter(|wait| now < wait.until) {
             None => Turn::Now,
             Some(wait) if wait.is_passed => Turn::Passed,
             Some(_) => Turn::Waits,
@@ -94,26 +116,26 @@ impl InLane {
     }
 
     /// Registers a success: earlier failures are forgotten.
-    pub fn worked(&self, kind: &'static str) {
+    pub fn worked(&self, step: impl Into<Step>) {
         let mut state = self.lanes.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.waits.remove(&(self.lane.clone(), kind));
+        state.waits.remove(&(self.lane.clone(), step.into()));
     }
 
     /// Registers a failure. Returns how long to wait: at least `at_least`, and twice as long as last time.
-    pub fn failed(&self, kind: &'static str, at_least: Duration, now: Duration) -> Duration {
-        self.back_off(kind, at_least, now, false)
+    pub fn failed(&self, step: impl Into<Step>, at_least: Duration, now: Duration) -> Duration {
+        self.back_off(step.into(), at_least, now, false)
     }
 
     /// Registers a failure like [`Self::failed`], for which the next actions of the lane need not wait.
-    pub fn passed(&self, kind: &'static str, at_least: Duration, now: Duration) -> Duration {
-        self.back_off(kind, at_least, now, true)
+    pub fn passed(&self, step: impl Into<Step>, at_least: Duration, now: Duration) -> Duration {
+        self.back_off(step.into(), at_least, now, true)
     }
 
-    fn back_off(&self, kind: &'static str, at_least: Duration, now: Duration, is_passed: bool) -> Duration {
+    fn back_off(&self, step: Step, at_least: Duration, now: Duration, is_passed: bool) -> Duration {
         let mut state = self.lanes.state.lock().unwrap_or_else(PoisonError::into_inner);
         // Old entries belong to deleted objects.
         state.waits.retain(|_, wait| now < wait.until.saturating_add(LONGEST_WAIT * 2));
-        let key = (self.lane.clone(), kind);
+        let key = (self.lane.clone(), step);
         let failures = state.waits.get(&key).map_or(0, |wait| wait.failures);
         let doubled = FIRST_WAIT.saturating_mul(1 << failures.min(16));
         let pause = doubled.max(at_least).min(LONGEST_WAIT);
@@ -123,10 +145,10 @@ impl InLane {
     }
 
     /// Registers that the action must be repeated after `pause`.
-    pub fn again(&self, kind: &'static str, pause: Duration, now: Duration) {
+    pub fn again(&self, step: impl Into<Step>, pause: Duration, now: Duration) {
         let mut state = self.lanes.state.lock().unwrap_or_else(PoisonError::into_inner);
         let wait = Wait { failures: 0, until: now.saturating_add(pause), is_passed: false };
-        state.waits.insert((self.lane.clone(), kind), wait);
+        state.waits.insert((self.lane.clone(), step.into()), wait);
     }
 }
 
@@ -185,5 +207,16 @@ mod tests {
         lane.worked("launch");
         assert_eq!(lanes.turn("nodeclaim/a", "launch", T), Turn::Now);
         assert_eq!(lane.failed("launch", zero, T), Duration::from_millis(500));
+    }
+
+    #[test]
+    fn a_pod_whose_nomination_is_denied_does_not_hold_up_another_of_the_same_lane() {
+        let lanes = Lanes::default();
+        let lane = lanes.enter("nodeclaim/a").unwrap();
+        let of = |name: &str| Step::new("nominate", Some(ObjectKey::new("ml", name)));
+        lane.passed(of("a"), Duration::from_secs(30), T);
+        lane.worked(of("b"));
+        assert_eq!(lanes.turn("nodeclaim/a", of("a"), T), Turn::Passed);
+        assert_eq!(lanes.turn("nodeclaim/a", of("b"), T), Turn::Now);
     }
 }

@@ -43,7 +43,7 @@ use tracing::{debug, error, warn};
 
 pub use claims::CreateResult;
 pub use interruption::RecordResult;
-use lanes::{InLane, Lanes, Turn};
+use lanes::{InLane, Lanes, Step, Turn};
 use progress::Progress;
 use slots::Slots;
 
@@ -96,7 +96,7 @@ impl Executor {
         }
         let now = self.context.clock.monotonic();
         for (lane, mut actions) in lanes {
-            let turn = |action: &Action| self.lanes.turn(&lane, kind(action), now);
+            let turn = |action: &Action| self.lanes.turn(&lane, step(action), now);
             actions.retain(|action| turn(action) != Turn::Passed);
             if actions.first().map(turn) != Some(Turn::Now) {
                 continue;
@@ -155,8 +155,8 @@ impl Executor {
         let Some(_slot) = self.slots.next(&actions).await else { return };
         let mut changed = false;
         for action in actions {
-            let kind = kind(&action);
-            match self.lanes.turn(lane, kind, self.context.clock.monotonic()) {
+            let (kind, step) = (kind(&action), step(&action));
+            match self.lanes.turn(lane, step.clone(), self.context.clock.monotonic()) {
                 Turn::Now => {}
                 Turn::Passed => continue,
                 Turn::Waits => break,
@@ -166,23 +166,23 @@ impl Executor {
             match outcome {
                 Progress::Done => {
                     changed = true;
-                    in_lane.worked(kind);
+                    in_lane.worked(step);
                     debug!(lane, kind, "done");
                 }
-                Progress::NothingToDo => in_lane.worked(kind),
+                Progress::NothingToDo => in_lane.worked(step),
                 Progress::Again(pause) => {
-                    in_lane.again(kind, pause, now);
+                    in_lane.again(step, pause, now);
                     changed = true;
                     break;
                 }
                 Progress::Retry(at_least, why) => {
-                    let wait = in_lane.failed(kind, at_least, now);
+                    let wait = in_lane.failed(step, at_least, now);
                     warn!(lane, action = kind, why, retry_in = ?wait, "an action failed");
                     changed = true;
                     break;
                 }
                 Progress::Passed(at_least, why) => {
-                    let wait = in_lane.passed(kind, at_least, now);
+                    let wait = in_lane.passed(step, at_least, now);
                     warn!(lane, action = kind, why, retry_in = ?wait, "an action failed; the next ones go on without it");
                     changed = true;
                 }
@@ -311,6 +311,16 @@ impl Executor {
         let Event { kind, reason, message, .. } = event;
         Some(QueuedEvent { about, kind, reason: reason.into(), message, story: None })
     }
+}
+
+/// Returns what of a lane waits for a retry if this action fails: a nomination that is denied, such as by a policy of a namespace, does
+/// not hold up those of other pods.
+fn step(action: &Action) -> Step {
+    let pod = match action {
+        Action::Nominate { pod, .. } => Some(pod.clone()),
+        _ => None,
+    };
+    Step::new(kind(action), pod)
 }
 
 /// Returns the name of an action in logs and metrics.

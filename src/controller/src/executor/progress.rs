@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::status::is_of_policy;
 use crate::leader::writer::WriteError;
 
 /// The outcome of one attempt at an action.
@@ -52,13 +53,14 @@ pub fn failed(operation: &str, error: WriteError<kube::Error>) -> Progress {
 pub fn refused(operation: &str, error: &kube::Error) -> Progress {
     match error {
         kube::Error::Api(status) if status.is_not_found() => Progress::NothingToDo,
+        // What a policy forbids, no role allows.
+        kube::Error::Api(status) if status.is_invalid() || is_of_policy(&status.message) => {
+            Progress::Retry(Duration::from_secs(30), format!("{operation}: {}", status.message))
+        }
         kube::Error::Api(status) if status.is_forbidden() => Progress::Retry(
             Duration::from_secs(30),
             format!("{operation}: {}; check the controller's ClusterRole (deploy/rbac.yaml)", status.message),
         ),
-        kube::Error::Api(status) if status.is_invalid() => {
-            Progress::Retry(Duration::from_secs(30), format!("{operation}: {}", status.message))
-        }
         other => Progress::retry(format!("{operation}: {other}")),
     }
 }

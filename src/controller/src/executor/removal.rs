@@ -28,7 +28,7 @@ use tracing::{info, warn};
 
 use super::give_back::{ASK_AGAIN, doubted, look, unproven};
 use super::progress::{Progress, failed, refused};
-use super::status::{WRITE_LIMIT, is_conflict, is_invalid, is_not_found, patch_params};
+use super::status::{WRITE_LIMIT, is_conflict, is_denied_by_policy, is_not_found, patch_params};
 use super::{Executor, stage_durations};
 use crate::observed::providers::Cloud;
 
@@ -219,7 +219,7 @@ impl Executor {
             Ok(_) => None,
             Err(error) if is_conflict(&error) => None,
             // An admission policy may deny it for ever. Its instance is gone, and its claim must not stay for that.
-            Err(error) if is_invalid(&error) => {
+            Err(error) if is_denied_by_policy(&error) => {
                 let subject = Subject::Node(name.to_owned());
                 let outcome =
                     self.denied(&subject, "deleting the node, whose instance is gone", error, false);

@@ -126,14 +126,22 @@ pub fn is_not_found(error: &WriteError<kube::Error>) -> bool {
     matches!(error, WriteError::Failed(kube::Error::Api(status)) if status.is_not_found())
 }
 
-/// Returns whether the API server refuses the write for its content, as an admission policy does.
-pub fn is_invalid(error: &WriteError<kube::Error>) -> bool {
-    matches!(error, WriteError::Failed(kube::Error::Api(status)) if status.code == 422)
+/// Returns whether the message of an API server says that an admission policy or a webhook denies a request. A webhook that states no
+/// code, such as that of Kyverno, denies with 400 (`ToStatusErr` in k8s.io/apiserver).
+pub fn is_of_policy(message: &str) -> bool {
+    message.contains("denied the request") || message.contains("denied request")
+}
+
+/// Returns whether the API server denies the write for its content: an admission policy or a webhook forbids it.
+pub fn is_denied_by_policy(error: &WriteError<kube::Error>) -> bool {
+    let WriteError::Failed(kube::Error::Api(status)) = error else { return false };
+    status.code == 422 || (matches!(status.code, 400 | 403) && is_of_policy(&status.message))
 }
 
 /// Returns whether the API server denies the write for its content or its author: an admission policy or RBAC forbids it.
 pub fn is_denied(error: &WriteError<kube::Error>) -> bool {
-    is_invalid(error) || matches!(error, WriteError::Failed(kube::Error::Api(status)) if status.code == 403)
+    is_denied_by_policy(error)
+        || matches!(error, WriteError::Failed(kube::Error::Api(status)) if status.code == 403)
 }
 
 /// Returns whether the write conflicted with another one.

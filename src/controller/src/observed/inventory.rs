@@ -252,10 +252,12 @@ impl Inventory {
                 }
             }
         }
-        // What is unknown counts as there, unless the listing would be doubted without it: then no doubt ends, and nothing is gone.
+        // What is unknown counts as there, unless the listing would be doubted without it: then no doubt ends, and nothing is gone. If it
+        // shows no other instance, what is unknown must not prove that it is of the right account either.
         if let Some(error) = failure {
             let unknown: Vec<Absent> = gone.iter().chain(&failed).cloned().collect();
-            if doubt(&unknown, known).is_some() {
+            let proves_nothing = unknown.len() == known && unknown.iter().any(|one| one.is_ready);
+            if proves_nothing || doubt(&unknown, known).is_some() {
                 return Err(error);
             }
         }

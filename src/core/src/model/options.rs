@@ -48,11 +48,17 @@ pub struct PlanOptions {
     /// Whether nodes are bought for which `minValues` of their pool is not met.
     pub min_values: MinValuesPolicy,
     /// Whether room on expensive nodes may be kept free for pods without a cheaper home. Plans without it show what it costs.
+    #[serde(default = "yes")]
     pub keeps_room: bool,
     /// Whether to keep the solver's problems and solutions in [`crate::plan::Plan::solves`].
     pub keep_solves: bool,
     /// A text that makes claim names of different planners differ. May be empty in the CLI.
     pub salt: String,
+}
+
+/// The usual choice, for a saved file without one.
+fn yes() -> bool {
+    true
 }
 
 impl Default for PlanOptions {

@@ -53,7 +53,9 @@ pub(crate) struct Attempt {
     pub short: BTreeSet<(String, String)>,
     /// A limit that left pods out, by their spread constraint.
     pub spread_limits: BTreeMap<usize, u32>,
-    /// Whether pods were kept off nodes, and packing left a pod out that some node could hold.
+    /// Whether pods were kept off nodes, in this attempt or in one that it learned from.
+    pub kept_room: bool,
+    /// Whether that is so, and packing left a pod out that some node could hold.
     pub leaves_with_home: bool,
 }
 
@@ -171,6 +173,7 @@ impl PlanContext<'_> {
         limits_told.extend(lessons.cut.values().chain(few).filter_map(LeftBy::reached));
         let limits_reached = packed.limits_reached(&limits_told, supply);
         let short = short(lessons, &left);
+        let kept_room = packed.outcome.by_kept_room || lessons.kept_room;
         Attempt {
             plan,
             left,
@@ -178,7 +181,8 @@ impl PlanContext<'_> {
             violations,
             preferences: preferred.record(),
             floor: packed.floor,
-            leaves_with_home: packed.outcome.by_kept_room && packed.leaves_with_home(supply, &self.rooms),
+            kept_room,
+            leaves_with_home: kept_room && packed.leaves_with_home(supply, &self.rooms),
             unlistable,
             objective: packed.outcome.objective,
             left_out: assigned.left_out.clone(),

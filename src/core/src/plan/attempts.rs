@@ -91,7 +91,8 @@ impl PlanContext<'_> {
         let work = last.work.saturating_mul(MORE_WORK).max(LEAST_WORK);
         let most = REPETITIONS.min(REPEATED_PODS / self.demand.pending.len().max(1));
         let further = Further { supply, policy, most, work };
-        let mut best = BestAttempt { last, start: lessons.clone() };
+        let start = topology::Lessons { kept_room: last.attempt.kept_room, ..lessons.clone() };
+        let mut best = BestAttempt { last, start };
         let shown = best.last.shown();
         let leaves_out = shown.plan.unplaced.iter().any(|left| left.reason.may_be_for_others());
         let limits_first = leaves_out && !shown.short.is_empty();
@@ -194,6 +195,7 @@ impl PlanContext<'_> {
         let last = loop {
             let mut counted = Effort::counted(stop);
             let attempt = self.attempt(supply, &lessons, policy, &mut counted);
+            lessons.kept_room |= attempt.kept_room;
             let spent = counted.work();
             (work, largest) = (work.saturating_add(spent), largest.max(spent));
             if stop.is_abandoned() {

@@ -146,6 +146,27 @@ fn no_room_is_kept_if_a_limit_then_leaves_pods_out() {
 }
 
 #[test]
+fn no_gang_is_left_out_because_of_kept_room() {
+    let money = PoolLimits { usd_per_hour: Some(usd("32.80")), ..PoolLimits::default() };
+    let gang = PodGroup {
+        key: object_key("team"),
+        uid: Uid("group-team".into()),
+        min_count: Some(6),
+        roles: vec![],
+        unmodelled: vec![],
+        stands_for: None,
+    };
+    let members = (0..6).map(|number| {
+        let any = lasting(pod(&format!("any-{number}"), requests(2, 8, 1)), 100);
+        Pod { group: Some("team".into()), ..any }
+    });
+    let snapshot = with(with(with_limits(beside_captives(0), money), [gang]), members);
+    let plan = planned_at(&snapshot, 60);
+    assert!(plan.unplaced.is_empty(), "with kept room, three of them have no node: {:?}", plan.unplaced);
+    assert_eq!(expensive(&plan), [8]);
+}
+
+#[test]
 fn room_is_kept_beside_pods_that_wait_in_any_case() {
     let huge = lasting(pod("huge", requests(2, 8, 16)), 100);
     let plan = planned_at(&with(beside_captives(6), [huge]), 60);

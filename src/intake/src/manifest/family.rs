@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::objects::{Object, group, meta};
-use super::scale_down::{SETS, controller, is_named_after, kind_of_sets};
+use super::scale_down::{SETS, controller, is_labelled_by, is_named_after, kind_of_sets};
 
 /// The label of a pod of a JobSet with the name of the JobSet.
 const JOB_SET: &str = "jobset.sigs.k8s.io/jobset-name";
@@ -77,12 +77,18 @@ impl<'a> Family<'a> {
     pub fn of_absent_sets(&self, at: usize) -> BTreeMap<&'a str, Vec<usize>> {
         let object = self.all[at];
         let (namespace, _, own) = key_of(object);
-        let Some(set) = kind_of_sets(&object.kind) else { return BTreeMap::new() };
+        let of = group(&object.api_version);
+        let Some(set) = kind_of_sets(of, &object.kind) else { return BTreeMap::new() };
         let alike = self.by_name.range((namespace, set, own)..);
         let alike = alike
             .take_while(|((of, kind, name), _)| (*of, *kind) == (namespace, set) && name.starts_with(own));
         let absent = alike.filter(|(key, _)| is_named_after(own, set, key.2) && !self.sets.contains(*key));
-        absent.map(|(key, pods)| (key.2, pods.clone())).collect()
+        let own = absent.filter_map(|(key, pods)| {
+            let is_own = |at: &usize| is_labelled_by(&object.kind, self.all[*at]);
+            let pods: Vec<usize> = pods.iter().copied().filter(is_own).collect();
+            (!pods.is_empty()).then_some((key.2, pods))
+        });
+        own.collect()
     }
 
     /// Returns everything that an object controls, at any depth. A Job of a JobSet may be missing; its pods show the JobSet.

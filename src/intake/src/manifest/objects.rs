@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::WrittenObject;
 use super::kinds::{KINDS, is_cluster_scoped};
-use super::rollouts::NOT_PLANNED;
+use super::rollouts::{NOT_PLANNED, is_of};
 use crate::error::{IntakeError, OfObject, object_name};
 
 /// The annotation of a Deployment and its ReplicaSets with their number in its history.
@@ -167,7 +167,10 @@ pub(super) fn once(objects: &mut Vec<Object>) -> (Vec<String>, Vec<IntakeError>)
             // The API server refuses most changes of a pod.
             let takes_stored = object.kind == "Pod";
             let which = if takes_stored { "stored" } else { "written" };
-            let is_changed = known.value["spec"]["template"] != object.value["spec"]["template"];
+            // The stored template has the defaults of a server besides. Templates of others, such as NodePools, make no pods.
+            let (stored, written) = if known.is_stored() { (&*known, &object) } else { (&object, &*known) };
+            let is_changed = object.is_controller()
+                && !is_of(&stored.value["spec"]["template"], &written.value["spec"]["template"]);
             let stays =
                 if is_changed && !takes_stored { format!(", and {NOT_PLANNED}") } else { String::new() };
             notes.push(format!("{}: it is there stored and written; the {which} one counts{stays}", key.1));

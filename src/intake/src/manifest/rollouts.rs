@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::family::Family;
 use super::objects::{Object, group};
-use super::scale_down::{is_active_pod, number, replicas};
+use super::scale_down::{HASH, is_active_pod, number, replicas};
 
 /// What is said of such a controller.
 pub(super) const NOT_PLANNED: &str =
@@ -16,8 +16,8 @@ pub(super) const NOT_PLANNED: &str =
 /// The label of the pods of a StatefulSet with the name of their revision.
 const REVISION_OF_POD: &str = "controller-revision-hash";
 
-/// The label that tells the pods of the ReplicaSets of a Deployment apart.
-const HASH: &str = "pod-template-hash";
+/// Numbers that a server leaves out of what it stores if they are zero.
+const LEFT_OUT_AS_ZERO: [&str; 2] = ["hostPort", "initialDelaySeconds"];
 
 /// Returns a note for each Deployment and StatefulSet with pods of an old template. Of one that is there stored and written, another
 /// note says it.
@@ -101,7 +101,7 @@ fn without_hash(template: &Value) -> Option<PodTemplateSpec> {
 }
 
 /// Returns whether a pod, or another template, has all that a template says. A server adds defaults, and others add more.
-fn is_of(pod: &Value, template: &Value) -> bool {
+pub(super) fn is_of(pod: &Value, template: &Value) -> bool {
     let of = |place: [&str; 2]| is_within(&template[place[0]][place[1]], &pod[place[0]][place[1]]);
     of(["metadata", "labels"])
         && of(["metadata", "annotations"])
@@ -111,7 +111,11 @@ fn is_of(pod: &Value, template: &Value) -> bool {
 /// Returns whether a value has all that another says.
 fn is_within(stated: &Value, there: &Value) -> bool {
     match stated {
-        Value::Object(fields) => fields.iter().all(|(name, value)| is_within(value, &there[name.as_str()])),
+        Value::Object(fields) => fields.iter().all(|(name, value)| {
+            let (name, there) = (name.as_str(), &there[name.as_str()]);
+            let is_zero = *value == 0 && there.is_null() && LEFT_OUT_AS_ZERO.contains(&name);
+            is_zero || is_within(value, there)
+        }),
         Value::Array(items) => {
             let has = |item: &Value| there.as_array().into_iter().flatten().any(|one| is_within(item, one));
             items.iter().all(has)

@@ -5,10 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::objects::{Object, REVISION, meta};
+use super::objects::{Object, REVISION, group, meta};
 
 /// The kinds of controllers that other controllers scale.
 pub(super) const SETS: [&str; 3] = ["ReplicaSet", "ReplicationController", "StatefulSet"];
+
+/// The label that tells the pods of the ReplicaSets of a Deployment apart.
+pub(super) const HASH: &str = "pod-template-hash";
+
+/// The same of a Rollout of Argo.
+const ROLLOUT_HASH: &str = "rollouts-pod-template-hash";
 
 /// The annotation of a pod that makes a ReplicaSet keep it longer than others.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -98,12 +104,24 @@ pub(super) fn controller(object: &Object) -> Option<&Value> {
 }
 
 /// Returns the kind of the sets that a controller makes and names; `None` if it makes its pods itself.
-pub(super) fn kind_of_sets(controller: &str) -> Option<&'static str> {
-    match controller {
-        "Deployment" | "Rollout" => Some("ReplicaSet"),
-        "DeploymentConfig" => Some("ReplicationController"),
-        "LeaderWorkerSet" => Some("StatefulSet"),
+/// Other groups have kinds of the same names that make none, such as the Rollouts of OpenKruise.
+pub(super) fn kind_of_sets(group: &str, controller: &str) -> Option<&'static str> {
+    match (group, controller) {
+        ("apps", "Deployment") | ("argoproj.io", "Rollout") => Some("ReplicaSet"),
+        ("apps.openshift.io", "DeploymentConfig") => Some("ReplicationController"),
+        ("leaderworkerset.x-k8s.io", "LeaderWorkerSet") => Some("StatefulSet"),
         _ => None,
+    }
+}
+
+/// Returns whether the labels of a pod allow that it is of a ReplicaSet of this controller. A Deployment and a Rollout of Argo may have
+/// one name, and so may name their ReplicaSets alike.
+pub(super) fn is_labelled_by(controller: &str, pod: &Object) -> bool {
+    let labels = &pod.value["metadata"]["labels"];
+    match controller {
+        "Deployment" => labels[ROLLOUT_HASH].is_null(),
+        "Rollout" => labels[HASH].is_null() || !labels[ROLLOUT_HASH].is_null(),
+        _ => true,
     }
 }
 
@@ -125,6 +143,7 @@ pub(super) fn is_active_pod(object: &Object) -> bool {
 
 /// A controller.
 pub(super) struct Owner {
+    group: String,
     kind: String,
     namespace: String,
     name: String,
@@ -136,6 +155,7 @@ pub(super) struct Owner {
 impl Owner {
     pub fn of(object: &Object) -> Self {
         Self {
+            group: group(&object.api_version).to_owned(),
             kind: object.kind.clone(),
             namespace: object.namespace().to_owned(),
             name: meta(&object.value, "name").unwrap_or_default().to_owned(),
@@ -155,9 +175,10 @@ impl Owner {
 
     /// Returns whether it makes a pod: itself, or through a set that is not among the objects and that its name shows.
     fn makes(&self, pod: &Object) -> bool {
-        let Some(set) = kind_of_sets(&self.kind) else { return self.controls(pod) };
+        let Some(set) = kind_of_sets(&self.group, &self.kind) else { return self.controls(pod) };
         let is_of = |set_name: &str| is_named_after(&self.name, set, set_name);
         pod.namespace() == self.namespace
+            && is_labelled_by(&self.kind, pod)
             && controller(pod)
                 .is_some_and(|one| one["kind"] == set && one["name"].as_str().is_some_and(is_of))
     }

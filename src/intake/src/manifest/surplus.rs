@@ -85,7 +85,8 @@ impl Surplus {
     /// they may have more than their controller. If it wants none, none of them keeps any.
     fn scale_sets(&mut self, family: &Family<'_>, at: usize, wanted: u64) {
         let object = family.all[at];
-        if kind_of_sets(&object.kind).is_none() || (wanted > 0 && surges(object)) {
+        if kind_of_sets(group(&object.api_version), &object.kind).is_none() || (wanted > 0 && surges(object))
+        {
             return;
         }
         let sets = sets_with_replicas(family, at);
@@ -121,7 +122,7 @@ impl Surplus {
                 let keeps = if pods.is_empty() { None } else { wanted_of_job(object) };
                 (pods, keeps)
             }
-            (_, kind) if kind_of_sets(kind).is_some() => {
+            (of, kind) if kind_of_sets(of, kind).is_some() => {
                 let absent = family.of_absent_sets(at);
                 // As with sets that are there, several of them are a rollout.
                 let is_one = absent.len() == 1 && sets_with_replicas(family, at).is_empty();

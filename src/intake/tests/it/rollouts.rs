@@ -79,3 +79,28 @@ fn a_stored_stateful_set_with_pods_of_an_old_revision_from_its_partition_on_is_t
     assert!(told(0, "db-2") && told(1, "db-1"));
     assert!(!told(1, "db-2"), "those below keep it");
 }
+
+#[test]
+fn a_zero_that_a_server_leaves_out_is_no_change() {
+    let told = |seconds: u32| {
+        let mut set = apps("StatefulSet", "db", 1);
+        set["spec"]["template"]["spec"]["containers"][0]["livenessProbe"] =
+            json!({"initialDelaySeconds": seconds, "tcpSocket": {"port": 1}});
+        let mut there = of(OF_DB, "db-0", "1", "db-1");
+        there["spec"]["containers"][0]["livenessProbe"] = json!({"tcpSocket": {"port": 1}});
+        is_told(&read(&[set, there]), "StatefulSet default/db")
+    };
+    assert!(told(5) && !told(0));
+}
+
+#[test]
+fn the_defaults_that_a_stored_template_has_are_no_change_of_the_written_one() {
+    let told = |cpu: &str| {
+        let mut there = with_cpu(stored(apps("Deployment", "web", 1), None), json!("1"));
+        there["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = json!(30);
+        let manifest = read(&[there, with_cpu(apps("Deployment", "web", 1), json!(cpu))]);
+        let unchanged = "Deployment default/web: it is there stored and written; the written one counts";
+        !manifest.notes.iter().any(|note| note == unchanged)
+    };
+    assert!(told("2") && !told("1"));
+}

@@ -156,3 +156,14 @@ fn what_a_suspended_controller_makes_is_suspended_with_it() {
     assert_eq!(names(&manifest), [""; 0]);
     told(&manifest, &format!("PyTorchJob default/pt: {ONE}"));
 }
+
+#[test]
+fn a_deployment_of_the_same_name_deletes_no_pods_of_a_rollout() {
+    // A Rollout with `workloadRef` has the name of its Deployment, which then has no replicas.
+    let mut waits = pod("a", OF_SET);
+    waits["metadata"]["labels"] = json!({"rollouts-pod-template-hash": "5d4"});
+    assert_eq!(names(&read(&[deployment(0), waits])), ["a"]);
+    let other = stored(object("rollouts.kruise.io/v1beta1", "Rollout", "web", json!({"strategy": {}})), None);
+    let pods = [pod("a", OF_SET), pod("b", OF_SET)];
+    assert_eq!(names(&read(&[other, pods[0].clone(), pods[1].clone()])), ["a", "b"], "it makes no pods");
+}

@@ -270,7 +270,12 @@ pub(super) fn question_of<'a>(
         let is_limited = pool.replicas.is_some() || matches!(counted, Counted::AllPools(_));
         let limits = if is_limited { pool.limits.clone() } else { PoolLimits::default() };
         let spot = SpotRules::default();
-        let pool = Pool { weight: 1, limits, spot, ..pool.clone() };
+        // With limits, `minValues` would raise what a node uses of them, and leave offerings out. The methods know no such rule.
+        let min_values = match counted {
+            Counted::AllPools(_) if pool.replicas.is_none() => BTreeMap::new(),
+            Counted::AllPools(_) | Counted::StaticPools => pool.min_values.clone(),
+        };
+        let pool = Pool { weight: 1, limits, spot, min_values, ..pool.clone() };
         snapshot.pools.insert(pool.name.clone(), Arc::new(pool));
     }
     let options = PlanOptions {

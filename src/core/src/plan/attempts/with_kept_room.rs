@@ -30,10 +30,10 @@ impl PlanContext<'_> {
     }
 }
 
-/// Returns whether an attempt may lack the room that it keeps.
+/// Returns whether an attempt may lack the room that it keeps, or that earlier attempts kept when they left pods out: gangs, for example.
 fn may_lack_room(attempt: &Attempt) -> bool {
     let leaves_out = || attempt.plan.unplaced.iter().any(|left| left.reason.may_be_for_others());
-    attempt.plan.by_kept_room && (attempt.leaves_with_home || !keeps_rules(attempt) || leaves_out())
+    attempt.kept_room && (attempt.leaves_with_home || !keeps_rules(attempt) || leaves_out())
 }
 
 /// Returns whether an attempt keeps all rules.

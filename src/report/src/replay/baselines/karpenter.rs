@@ -95,6 +95,7 @@ impl World<'_> {
             }
         }
         if self.nodes.len() > before {
+            self.give_room_from(before);
             self.try_again();
         }
     }

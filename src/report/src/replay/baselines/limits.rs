@@ -35,6 +35,7 @@ impl World<'_> {
 
     /// Tries the pods again that wait for a limit. If one of a class has to wait again, so do the others of that class.
     pub(super) fn try_again(&mut self) {
+        let before = self.nodes.len();
         let (mut short, mut batched): (BTreeSet<usize>, usize) = (BTreeSet::new(), 0);
         for pod in std::mem::take(&mut self.waiting) {
             let class = self.works[pod].class.filter(|class| !short.contains(class));
@@ -50,6 +51,17 @@ impl World<'_> {
             let pending = self.pending.len();
             self.arrive(pod);
             batched += self.pending.len() - pending;
+        }
+        self.give_room_from(before);
+    }
+
+    /// Gives the room of the nodes from this number on, which are new, to pods for which limits allow no further node.
+    pub(super) fn give_room_from(&mut self, first: usize) {
+        for node in first..self.nodes.len() {
+            if self.waiting.is_empty() {
+                return;
+            }
+            self.give_room(node);
         }
     }
 }

@@ -465,7 +465,7 @@ impl<'a> World<'a> {
 
     /// Gives the room of a node to the pods that wait for it, in the order in which they wait. No other node has room for them, so they
     /// need no look at all nodes.
-    fn give_room(&mut self, node: usize) {
+    pub fn give_room(&mut self, node: usize) {
         for pod in std::mem::take(&mut self.waiting) {
             let home = &self.nodes[node];
             let is_taken = self.method == Method::OnePodPerNode && !home.pods.is_empty();

@@ -8,9 +8,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use poolwright_catalog::{ResourceList, UsdPerHour};
+use jiff::SignedDuration;
+use poolwright_catalog::{ResourceList, Usd, UsdPerHour};
 
 use crate::model::Ends;
+use crate::plan::pack::classes::PodClass;
 use crate::plan::pack::horizon;
 use crate::plan::pack::kept_room::{Kept, needs, taken};
 use crate::plan::pack::room_lives::RoomLife;
@@ -32,13 +34,16 @@ pub(crate) fn keep(
     (rooms, lives): (&Rooms<'_>, &mut [Option<RoomLife>]),
     limits: &Limits,
 ) -> (Vec<Homes>, bool) {
-    let mut rivals = Rivals { inputs, candidates, limits, first: Vec::new() };
+    let of = |class: &PodClass<'_>| times(&class.requests, class.pods.len() as u64);
+    let all = inputs.classes.classes.iter().map(of).collect();
+    let mut rivals = Rivals { inputs, candidates, limits, first: Vec::new(), own: Vec::new(), all };
     let first = |(class, asked): (usize, &Homes)| {
         // The room for parts of GPUs is counted in another way.
         let (_, homes) = asked.last().filter(|_| inputs.classes.classes[class].gpu_need.is_none())?;
         rivals.first_home(homes)
     };
     rivals.first = holding.iter().enumerate().map(first).collect();
+    rivals.own = (0..holding.len()).map(|class| rivals.own_cost(class)).collect();
     let off_rooms = rivals.keep_off_rooms(rooms, lives);
     let off_new = rivals.off_new(&holding);
     if off_new.is_empty() {
@@ -54,6 +59,10 @@ struct Rivals<'r, 's, 'a> {
     limits: &'r Limits,
     /// The cheapest candidate of each class's first choice that can be bought now.
     first: Vec<Option<usize>>,
+    /// What a node of its own costs one pod of each class, until it has ended.
+    own: Vec<Option<Usd>>,
+    /// What all pods of each class request together. There may be millions of pairs of a class and a candidate.
+    all: Vec<ResourceList>,
 }
 
 impl Rivals<'_, '_, '_> {
@@ -73,6 +82,13 @@ impl Rivals<'_, '_, '_> {
         self.first[class].is_some_and(|first| !needs(Some(self.candidates[first].price), price))
     }
 
+    /// Returns what the cheapest node that can be bought now for a class costs one pod of it, until it has ended.
+    fn own_cost(&self, class: usize) -> Option<Usd> {
+        let NodeCandidate { price, pool, .. } = &self.candidates[self.first[class]?];
+        let life = self.inputs.horizons.life(self.inputs.classes.classes[class].horizon)?;
+        Some(horizon::cost(*price, horizon::paid(life, self.inputs.supply.pools[*pool].pool)))
+    }
+
     /// Returns which of these classes get none of the room: all pods of a class, or none. `ends` is when the node ends without them.
     /// `housed` are the classes for which other nodes have room beside the kept one.
     fn kept_off(
@@ -85,28 +101,24 @@ impl Rivals<'_, '_, '_> {
         // Those whose own nodes cost most come first.
         let price = |class: &usize| self.first[*class].map(|first| self.candidates[first].price);
         classes.sort_by_key(|class| Reverse(price(class)));
+        // The time for which a pod takes room, by group of lives.
+        let mut time_of: BTreeMap<usize, SignedDuration> = BTreeMap::new();
         classes.retain(|class| {
-            let of = &self.inputs.classes.classes[*class];
-            let all = times(&of.requests, of.pods.len() as u64);
-            if !housed.contains(class) && kept.spares(&all) {
-                kept.take(&all);
+            let all = &self.all[*class];
+            if !housed.contains(class) && kept.spares(all) {
+                kept.take(all);
                 housed.insert(*class);
                 return false;
             }
-            self.is_cheaper_elsewhere(*class, &kept, ends)
+            // A pod is kept off if it costs less on its own node than what its room here is worth.
+            let of = &self.inputs.classes.classes[*class];
+            let Some((own, life)) = self.own[*class].zip(self.inputs.horizons.life(of.horizon)) else {
+                return false;
+            };
+            let time = *time_of.entry(of.horizon).or_insert_with(|| taken(ends, life));
+            own < kept.worth(&of.requests, time)
         });
         classes
-    }
-
-    /// Returns whether a pod of a class costs less on its own node than what its room on a node is worth.
-    fn is_cheaper_elsewhere(&self, class: usize, kept: &Kept<'_>, ends: &Ends) -> bool {
-        let of = &self.inputs.classes.classes[class];
-        let Some((first, life)) = self.first[class].zip(self.inputs.horizons.life(of.horizon)) else {
-            return false;
-        };
-        let NodeCandidate { price, pool, .. } = &self.candidates[first];
-        let own = horizon::cost(*price, horizon::paid(life, self.inputs.supply.pools[*pool].pool));
-        own < kept.worth(&of.requests, taken(ends, life))
     }
 
     /// Keeps classes off existing nodes. Returns whether it does so with any.
@@ -140,24 +152,27 @@ impl Rivals<'_, '_, '_> {
         let classes = &self.inputs.classes.classes;
         let own_homes =
             || holding.iter().enumerate().filter_map(|(class, asked)| Some((class, &asked.last()?.1)));
-        let mut needing: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut needing: Vec<Vec<usize>> = vec![Vec::new(); self.candidates.len()];
         for (class, homes) in own_homes().filter(|(class, _)| classes[*class].gpu_need.is_none()) {
             let own = homes.iter().map(|at| self.candidates[*at].price).min();
             for at in homes.iter().filter(|at| needs(own, self.candidates[**at].price)) {
-                needing.entry(*at).or_default().push(class);
+                needing[*at].push(class);
             }
         }
         let mut rivals: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (class, homes) in own_homes() {
-            for at in homes.iter().filter(|at| self.is_rival(class, self.candidates[**at].price)) {
-                rivals.entry(*at).or_default().push(class);
+            let is_needed = |at: &&usize| !needing[**at].is_empty();
+            for at in homes.iter().filter(is_needed) {
+                if self.is_rival(class, self.candidates[*at].price) {
+                    rivals.entry(*at).or_default().push(class);
+                }
             }
         }
         let mut off = BTreeSet::new();
         // Most candidates are needed by the same classes.
         let mut known: BTreeMap<&[usize], (Ends, ResourceList)> = BTreeMap::new();
         for (at, rivals) in rivals {
-            let Some(needing) = needing.get(&at) else { continue };
+            let needing = &needing[at];
             let NodeCandidate { price, offer, .. } = &self.candidates[at];
             let capacity = &self.inputs.supply.capacities[offer.capacity];
             let (ends, all) = &*known.entry(needing.as_slice()).or_insert_with(|| self.together(needing));
@@ -180,9 +195,10 @@ impl Rivals<'_, '_, '_> {
     /// Returns when nodes with all pods of these classes end, and what the pods request together.
     fn together(&self, classes: &[usize]) -> (Ends, ResourceList) {
         let (mut ends, mut all) = (Ends::default(), ResourceList::new());
-        for of in classes.iter().map(|class| &self.inputs.classes.classes[*class]) {
+        for class in classes {
+            let of = &self.inputs.classes.classes[*class];
             self.inputs.horizons.add(&mut ends, of.horizon, PODS.min(of.pods.len() as u32));
-            all.add(&times(&of.requests, of.pods.len() as u64));
+            all.add(&self.all[*class]);
         }
         (ends, all)
     }

@@ -69,7 +69,7 @@ fn own<'s>(
         }
     }
     if !pod.spec.affinity.is_empty() {
-        open.sort_by_cached_key(|(at, offer)| inputs.beyond(*at, offer).is_some());
+        open.sort_by_cached_key(|(at, offer)| inputs.is_beyond(*at, offer));
     }
     let requests = gpus::wanted(inputs.options.sharing, &supply.mig_models(), &pod.spec).0;
     let holding = |spec: &PodSpec| {

@@ -52,6 +52,8 @@ pub(crate) struct Lessons {
     pub unlistable: BTreeSet<(usize, usize)>,
     /// Whether room on expensive nodes stays free for pods without a cheaper home.
     pub keeps_room: bool,
+    /// Whether an earlier attempt kept pods off nodes. Then lessons may leave out pods because of kept room.
+    pub kept_room: bool,
 }
 
 impl Lessons {
@@ -151,9 +153,20 @@ pub(crate) struct TopologyInputs<'s, 'a> {
 impl TopologyInputs<'_, '_> {
     /// Returns the limits that one more node of an offering would break, in words; `None` if there are none.
     pub fn beyond(&self, at: usize, offer: &PoolOffering) -> Option<String> {
-        let limits = self.limits.get_or_init(|| Limits::new(self.supply, self.snapshot, self.options));
+        let limits = self.limits();
         let uses = limits.uses(self.supply, at, offer.offering, offer.availability.price());
         let named = limits.beyond(&uses).into_iter().map(|(limit, _)| limits.named(limit, self.supply));
         named.reduce(|all, one| format!("{all} and {one}"))
+    }
+
+    /// Returns whether there are such limits. Each pod without a place asks this of many offerings.
+    pub fn is_beyond(&self, at: usize, offer: &PoolOffering) -> bool {
+        let limits = self.limits();
+        let uses = limits.uses(self.supply, at, offer.offering, offer.availability.price());
+        limits.first_beyond(&uses).is_some()
+    }
+
+    fn limits(&self) -> &Limits {
+        self.limits.get_or_init(|| Limits::new(self.supply, self.snapshot, self.options))
     }
 }
