@@ -41,7 +41,7 @@ pub struct Figures {
     /// The cost.
     #[serde(serialize_with = "usd")]
     pub cost_usd_per_hour: UsdPerHour,
-    /// The charges, which count but which you do not pay: interruptions, preferences, disruption.
+    /// The charges, which count besides the cost: interruptions, preferences and later ends of nodes, disruption.
     #[serde(serialize_with = "usd")]
     pub charges_usd_per_hour: UsdPerHour,
     /// A lower bound on cost plus charges, over all plans that place the same pods.

@@ -60,8 +60,8 @@ pub struct Placed {
     pub nodes: u64,
     /// The number of pods of the class on them.
     pub pods: u64,
-    /// The price of one such node, zero for an existing one.
-    pub price: UsdPerHour,
+    /// The price of one such node, zero for an existing one. `None` if whoever made the problem does not know it.
+    pub price: Option<UsdPerHour>,
 }
 
 /// Pods of the class that the plan leaves out.
@@ -192,14 +192,15 @@ fn placed(problem: &Problem, solution: &Solution, class: u32) -> Vec<Placed> {
             continue;
         }
         let candidate = &problem.candidates[group.candidate as usize];
-        let (name, price) = (candidate.name.clone(), candidate.price);
+        let (name, price) = (candidate.name.clone(), Some(candidate.price));
         placed.push(Placed { candidate: Some(group.candidate), name, nodes, pods, price });
     }
     for used in &solution.on_existing {
         if let Some((_, pods)) = used.pods.iter().find(|(of, _)| *of == class) {
             let name = problem.existing[used.node as usize].name.clone();
             let pods = u64::from(*pods);
-            placed.push(Placed { candidate: None, name, nodes: 1, pods, price: UsdPerHour::ZERO });
+            let price = Some(UsdPerHour::ZERO);
+            placed.push(Placed { candidate: None, name, nodes: 1, pods, price });
         }
     }
     placed

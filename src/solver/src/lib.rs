@@ -56,7 +56,7 @@ mod warm;
 
 pub use bits::BitSet;
 pub use check::{GpuFault, StepFault, Violation, check};
-pub use explain::{Explanation, explain};
+pub use explain::{Explanation, Why, explain};
 
 pub use lp::Backend;
 pub use moves::{FrontierPoint, frontier};

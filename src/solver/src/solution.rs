@@ -56,7 +56,7 @@ pub struct Solution {
 pub struct Charges {
     /// The expected loss from interruptions, see [`crate::problem::risk`].
     pub risk: UsdPerHour,
-    /// Unmet preferences.
+    /// Unmet preferences, and what else pods cost besides their nodes.
     pub preferences: UsdPerHour,
     /// Removed nodes and moved pods.
     pub disruption: UsdPerHour,

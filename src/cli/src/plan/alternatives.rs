@@ -5,14 +5,33 @@ use std::collections::BTreeSet;
 use poolwright_core::PodKey;
 use poolwright_core::plan::{Plan, Solve};
 use poolwright_report::plan::Explained;
-use poolwright_solver::{self as solver, Explanation};
+use poolwright_solver::Explanation;
 
 use super::Input;
 use crate::args::Explainable;
 use crate::exit::Failure;
 
-/// One call of the solver for pods like the asked one: the pods of their class, and where they went.
-type Step<'p> = (&'p [PodKey], Explanation);
+/// One call of the solver for pods like the asked one.
+struct Step<'p> {
+    /// The pods of their class.
+    pods: &'p [PodKey],
+    /// Where they went.
+    details: Explanation,
+    /// Whether costs count how long nodes are paid for.
+    is_over_time: bool,
+}
+
+impl Step<'_> {
+    fn words(&self) -> String {
+        let mut words = self.details.to_string();
+        if self.is_over_time && !(self.details.alternatives.is_empty() && self.details.scarce.is_empty()) {
+            words.push_str(
+                "what others would cost and save counts how long nodes are paid for: half the time counts half\n",
+            );
+        }
+        words
+    }
+}
 
 /// Explains where `pod` and the pods like it go. A solve may leave some of them out, which go into the next. The details are those of
 /// the last solve that contained the pod.
@@ -27,43 +46,43 @@ pub fn of_pod(plan: &Plan, pod: &str, namespace: Option<&str>, input: &Input) ->
         return Err(Failure::bad_input(format!("--explain {pod}: {}", not_asked(plan, &key))));
     }
     let steps: Vec<Step<'_>> = plan.solves.iter().filter_map(|solve| step(solve, &alike)).collect();
-    let Some(own) = steps.iter().rposition(|(pods, _)| pods.contains(&key)) else {
+    let Some(own) = steps.iter().rposition(|step| step.pods.contains(&key)) else {
         return Err(Failure::Other(anyhow::anyhow!(
             "the plan for {pod} cannot be explained; this is a bug of Poolwright"
         )));
     };
-    Ok(Explained { pod: pod.to_owned(), text: text(pod, &steps, own), details: steps[own].1.clone() })
+    Ok(Explained { pod: pod.to_owned(), text: text(pod, &steps, own), details: steps[own].details.clone() })
 }
 
 /// Explains what a solve did with the pods of a class; `None` if it had none of them.
 fn step<'p>(solve: &'p Solve, alike: &BTreeSet<&PodKey>) -> Option<Step<'p>> {
     let class = solve.pods.iter().position(|pods| pods.iter().any(|pod| alike.contains(pod)))?;
-    let details = solver::explain(&solve.problem, solve.solution.as_ref()?, u32::try_from(class).ok()?)?;
-    Some((solve.pods[class].as_slice(), details))
+    let details = solve.explain(class)?;
+    Some(Step { pods: &solve.pods[class], details, is_over_time: solve.is_over_time })
 }
 
 /// Returns the explanation of all steps in words. Steps between that placed no pod are left out.
 fn text(pod: &str, steps: &[Step<'_>], own: usize) -> String {
-    if let [(_, only)] = steps {
-        return only.to_string();
+    if let [only] = steps {
+        return only.words();
     }
     let all = steps.len();
     let mut lines = vec![format!(
         "chosen in {all} steps: each plans the pods that the one before it left out, and pools of a higher weight come first"
     )];
-    for (at, (pods, details)) in steps.iter().enumerate() {
-        if at != own && at + 1 != all && details.placed.is_empty() {
+    for (at, step) in steps.iter().enumerate() {
+        if at != own && at + 1 != all && step.details.placed.is_empty() {
             continue;
         }
         let number = at + 1;
-        let whose = match pods.len() {
+        let whose = match step.pods.len() {
             _ if at == 0 => String::new(),
             1 => format!(", for the 1 pod that step {at} left out"),
             many => format!(", for the {many} pods that step {at} left out"),
         };
         let place = if at == own { format!(", the last with {pod}") } else { String::new() };
         lines.push(format!("step {number} of {all}{whose}{place}:"));
-        lines.extend(details.to_string().lines().map(|line| format!("  {line}")));
+        lines.extend(step.words().lines().map(|line| format!("  {line}")));
         if number < all {
             lines.push(format!("  step {} of {all} plans the pods that this step leaves out", number + 1));
         }

@@ -59,7 +59,7 @@ fn table(figures: &Figures, layout: TableLayout) -> String {
         add(
             "Counted besides",
             format!(
-                "{:#}: risk {:#}, preferences {:#}, disruption {:#}",
+                "{:#}: risk {:#}, preferences and later ends of nodes {:#}, disruption {:#}",
                 figures.charges_usd_per_hour, charges.risk, charges.preferences, charges.disruption
             ),
         );
@@ -109,4 +109,24 @@ fn left_out(figures: &Figures, layout: TableLayout) -> String {
         table.add_row([count(pods), format!("of {} more classes; -o json lists them", rest.len())]);
     }
     indent(&text(table))
+}
+
+#[cfg(test)]
+mod tests {
+    use poolwright_catalog::UsdPerHour;
+    use poolwright_solver::{Charges, Problem, Solution};
+
+    use super::*;
+
+    #[test]
+    fn what_pods_cost_besides_their_nodes_is_more_than_preferences() {
+        let charges = Charges { preferences: UsdPerHour::from_micros(2_000_000), ..Charges::default() };
+        let solution = Solution { charges, ..Solution::default() };
+        let figures = Figures::of(&Problem::default(), solution, poolwright_report::Times::default());
+        let solved = Solved { problems: vec![figures], ..Solved::default() };
+        let mut told = Vec::new();
+        print(&solved, TableLayout { width: None, wide: false }, &mut told).unwrap();
+        let told = String::from_utf8(told).unwrap();
+        assert!(told.contains(", preferences and later ends of nodes $2.00/h, "), "{told}");
+    }
 }

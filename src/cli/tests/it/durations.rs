@@ -36,6 +36,15 @@ fn files_whose_pods_declare_durations_are_planned_by_costs_over_time() {
 }
 
 #[test]
+fn an_explanation_says_whether_its_amounts_count_how_long_nodes_are_paid_for() {
+    let explained = |pods: [Value; 2]| said(&["plan", "--explain", "ml/short", "-o", "json"], &pods);
+    let over_time = explained([pod("short", Some("5m")), pod("long", Some("300h"))]);
+    assert!(over_time.contains("half the time counts half"), "{over_time}");
+    let by_the_hour = explained([pod("short", None), pod("long", None)]);
+    assert!(!by_the_hour.contains("half the time counts half"), "{by_the_hour}");
+}
+
+#[test]
 fn a_pod_of_a_file_is_explained_with_the_duration_that_it_declares() {
     let explained = said(&["explain", "pod", "ml/short"], &[pod("short", Some("2h")), pod("other", None)]);
     assert!(explained.contains("\nIt is expected to run for "), "{explained}");

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::duration::{OF_SERVICES, SEPARATOR};
 use crate::model::life::{Life, ONE};
-use crate::model::life_table::{AGES, CERTAIN, LifeTable, hazards_of, seconds, step};
+use crate::model::life_table::{AGES, CERTAIN, LifeTable, hazards_of, seconds, sound, step};
 use crate::model::pod::Pod;
 use crate::model::retirement::about;
 
@@ -119,7 +119,7 @@ pub struct Lives {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct SavedLives {
-    tables: BTreeMap<String, LifeTable>,
+    pub(super) tables: BTreeMap<String, LifeTable>,
     /// The pods that run, by kind and step of their age. Later steps have none.
     running: BTreeMap<String, Vec<u32>>,
 }
@@ -135,10 +135,10 @@ impl Lives {
         (!self.is_blank()).then(|| SavedLives { tables: self.tables.clone(), running })
     }
 
-    /// Works out again what was known when it was saved.
+    /// Works out again what was known when it was saved. Tables with counts that cannot have been learned are left out.
     pub(crate) fn of_saved(saved: &SavedLives) -> Self {
         let mut lives = Self::prior();
-        lives.set_tables(saved.tables.clone());
+        lives.set_tables(sound(saved.tables.clone()));
         let running = saved.running.iter().map(|(kind, counts)| {
             let mut counts = counts.clone();
             counts.resize(AGES, 0);

@@ -45,6 +45,7 @@ pub(crate) mod rules;
 pub(crate) mod saved;
 mod sized_daemonset;
 pub(crate) mod snapshot;
+pub(crate) mod solve;
 pub(crate) mod spot;
 pub(crate) mod stage;
 pub(crate) mod unmodelled;

@@ -18,6 +18,7 @@ use crate::model::names::Uid;
 use crate::model::pod_key::PodKey;
 use crate::model::relaxed::RelaxedPreference;
 use crate::model::retirement::Retirements;
+pub use crate::model::solve::{Solve, SolveNode};
 
 /// A plan: nodes to buy, and a place for every pending pod, with reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,17 +143,6 @@ pub struct OverTime {
     pub cost: Usd,
     /// A lower bound for the cost of any plan that places the same pods.
     pub bound: Usd,
-}
-
-/// One call of the solver, for inspection or replay.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Solve {
-    /// The problem.
-    pub problem: poolwright_solver::Problem,
-    /// The pods of each class of the problem.
-    pub pods: Vec<Vec<PodKey>>,
-    /// The solution; `None` if the problem was rejected as malformed, which would be a bug.
-    pub solution: Option<poolwright_solver::Solution>,
 }
 
 /// A commitment: a prepaid amount per hour that can pay for nodes, such as a savings plan.

@@ -19,7 +19,7 @@ use crate::model::daemonset::DaemonSet;
 use crate::model::disruption::DisruptionBudget;
 use crate::model::gang::Gang;
 use crate::model::idle::Gaps;
-use crate::model::life_table::LifeTable;
+use crate::model::life_table::{LifeTable, sound};
 use crate::model::lives::{Lives, SavedLives};
 use crate::model::names::{ClaimName, PoolName, Uid};
 use crate::model::node::Node;
@@ -179,7 +179,7 @@ impl From<SavedSnapshot> for Snapshot {
             disruption_budgets: from.disruption_budgets.into(),
             reclaims: from.reclaims.into_iter().collect(),
             lives: Arc::new(from.lives.as_ref().map_or_else(Lives::default, Lives::of_saved)),
-            gaps: Arc::new(Gaps::of_tables(from.gaps)),
+            gaps: Arc::new(Gaps::of_tables(sound(from.gaps))),
             arrivals: Arc::new(Arrivals::of_sizes(from.arrivals)),
             ..Self::default()
         };
@@ -273,5 +273,22 @@ mod tests {
             ..Snapshot::default()
         };
         assert_eq!(Snapshot::from(SavedSnapshot::from(&snapshot)), snapshot);
+    }
+
+    #[test]
+    fn counts_that_nobody_can_have_learned_are_left_out() {
+        let kinds = ["1 GPUs".to_owned()];
+        let (mut lives, mut gaps) = (Lives::prior(), Gaps::default());
+        lives.observe(&kinds, SignedDuration::from_mins(7), true, Timestamp::UNIX_EPOCH);
+        gaps.observe("g5.xlarge/gpu", SignedDuration::from_mins(3), true, Timestamp::UNIX_EPOCH);
+        lives.refresh(std::iter::empty(), Timestamp::UNIX_EPOCH);
+        let snapshot = Snapshot { lives: Arc::new(lives), gaps: Arc::new(gaps), ..Snapshot::default() };
+        let mut saved = SavedSnapshot::from(&snapshot);
+        let lives = saved.lives.as_mut().expect("they are saved");
+        // The sum of these counts overflows.
+        for tables in [&mut lives.tables, &mut saved.gaps] {
+            tables.entry("forged".to_owned()).or_default().ended = vec![u32::MAX, 1];
+        }
+        assert_eq!(Snapshot::from(saved), snapshot);
     }
 }

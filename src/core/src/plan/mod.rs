@@ -41,8 +41,8 @@ pub use crate::model::baseline::{Baseline, Baselines};
 pub use crate::model::options::{MinValuesPolicy, PlanOptions, Sharing, SpotRisk};
 pub use crate::model::plan::{
     Commitment, CommitmentUse, CostRule, Counts, LabelChoice, Moved, MovedTo, OverTime, PlacedPod, Plan,
-    PlannedClaim, PlannedGpu, PlannedInstance, PlannedShare, PoolFindings, RuleCost, Solve, Target,
-    UnplacedPod, UnplacedReason,
+    PlannedClaim, PlannedGpu, PlannedInstance, PlannedShare, PoolFindings, RuleCost, Solve, SolveNode,
+    Target, UnplacedPod, UnplacedReason,
 };
 pub use crate::model::plan_cache::PlanCache;
 pub use crate::model::relaxed::{PreferencePolicy, RelaxedPreference, WhyRelaxed};

@@ -102,7 +102,7 @@ impl PlanContext<'_> {
                 retirements.prices = Arc::new(PricesElsewhere { terms, ..PricesElsewhere::default() });
             }
             let (newcomers, unsold) = self.newcomers(supply, &limits, &mut retirements.prices);
-            if self.horizons.keeps_room() {
+            if self.keeps_room {
                 let with_lives = rooms.iter_mut().map(|(room, life)| (0, *room, life));
                 self.note_captives(supply, &limits, with_lives, &[]);
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use poolwright_catalog::RankedOffering;
-use poolwright_core::plan::{Plan, PlanOptions, Sharing, Target, plan};
+use poolwright_core::plan::{Plan, PlanOptions, Sharing, Solve, Target, plan};
 use poolwright_core::*;
 use poolwright_solver::NeverStop;
 use poolwright_terms::keys::RESERVED_TAINT;
@@ -128,6 +128,10 @@ fn pods_that_live_equally_long_are_planned_by_the_price_of_the_moment() {
 
 /// Plans for four pods with a GPU, and one that runs for 100 hours. A node with four GPUs costs less than four nodes with one.
 fn plan_for_four(change: impl Fn(Pod) -> Pod) -> Plan {
+    planned_at(&four_and_a_long_one(change), 60)
+}
+
+fn four_and_a_long_one(change: impl Fn(Pod) -> Pod) -> Snapshot {
     let kinds = vec![
         Kind("small", capacity(4, 16, 1), Some("a10g"), &[("a", "1.00")]),
         Kind("large", capacity(16, 64, 4), Some("a10g"), &[("a", "3.60")]),
@@ -136,7 +140,41 @@ fn plan_for_four(change: impl Fn(Pod) -> Pod) -> Plan {
     let long = lasting(pod("long", requests(2, 8, 1)), 100);
     let mut snapshot = with(cluster(catalogue(kinds), [pool("gpu")]), pods.chain([long]));
     snapshot.lives = Arc::new(Lives::prior());
-    planned_at(&snapshot, 60)
+    snapshot
+}
+
+/// Returns the explanations for all classes of pods in the solver calls of a plan.
+fn explanations(snapshot: &Snapshot) -> Vec<String> {
+    let options = PlanOptions { keep_solves: true, ..PlanOptions::default() };
+    let plan = plan(snapshot, at(60), &options, &mut NeverStop);
+    let of = |solve: &Solve| -> Vec<String> {
+        assert!(solve.is_over_time);
+        let all =
+            (0..solve.pods.len()).map(|class| solve.explain(class).expect("an explanation").to_string());
+        all.collect()
+    };
+    plan.solves.iter().flat_map(of).collect()
+}
+
+#[test]
+fn an_explanation_has_the_prices_of_this_moment_and_names_each_kind_of_node_once() {
+    let told = explanations(&four_and_a_long_one(|pod| pod));
+    assert!(told.len() > 1, "{told:?}");
+    for told in told {
+        // Over time, the nodes of the four pods cost much less than that of the long one.
+        assert!(told.contains(" at $1.00/h"), "{told}");
+        assert!(!told.contains("not allowed"), "{told}");
+        for kind in ["gpu: small", "gpu: large"] {
+            assert_eq!(told.matches(kind).count(), 1, "{told}");
+        }
+    }
+}
+
+#[test]
+fn an_explanation_calls_no_existing_node_new() {
+    let told = explanations(&with(scene(100, true), [newcomer(1)])).join("");
+    assert!(told.contains("  1 pod on existing node `c`\n"), "{told}");
+    assert!(!told.contains(" new "), "{told}");
 }
 
 #[test]

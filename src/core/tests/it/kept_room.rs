@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use poolwright_catalog::{Catalogue, RankedOffering};
-use poolwright_core::plan::{CostRule, Plan};
+use poolwright_core::plan::{CostRule, Plan, PlanOptions, Solve, plan};
 use poolwright_core::*;
+use poolwright_solver::NeverStop;
 use poolwright_terms::keys::RESERVED_TAINT;
 use poolwright_terms::labels::{INSTANCE_TYPE, ZONE};
 
@@ -183,13 +184,17 @@ fn room_is_kept_beside_pods_that_wait_in_any_case() {
     assert_eq!(expensive(&plan), [2]);
 }
 
-#[test]
-fn no_room_is_kept_while_pods_of_a_namespace_with_limits_wait() {
-    let mut snapshot = beside_captives(6);
-    let most = NamespaceLimit::UsdPerHour.read("31.60").unwrap();
+/// Limits what the namespace of the pods may cost per hour.
+fn with_namespace_limit(mut snapshot: Snapshot, usd_per_hour: &str) -> Snapshot {
+    let most = NamespaceLimit::UsdPerHour.read(usd_per_hour).unwrap();
     let limits = BTreeMap::from([(NamespaceLimit::UsdPerHour, Some(most))]);
     snapshot.put_namespace(Namespace { name: "default".into(), labels: BTreeMap::new(), limits });
-    let plan = planned_at(&snapshot, 60);
+    snapshot
+}
+
+#[test]
+fn no_room_is_kept_while_pods_of_a_namespace_with_limits_wait() {
+    let plan = planned_at(&with_namespace_limit(beside_captives(6), "31.60"), 60);
     assert!(plan.unplaced.is_empty(), "no pod waits because of kept room: {:?}", plan.unplaced);
     assert_eq!(expensive(&plan), [8]);
 }
@@ -247,6 +252,26 @@ fn an_expensive_node_retires_while_newcomers_would_take_its_last_room() {
     let mut without_history = with_recent();
     without_history.lives = Arc::new(Lives::prior());
     assert!(!retires(&without_history));
+}
+
+#[test]
+fn no_node_retires_because_of_kept_room_while_a_plan_keeps_none() {
+    let waits = lasting(pod("waits", requests(2, 8, 1)), 1);
+    let snapshot = with(nearly_full(false), [bound(newcomer(1), "other"), waits]);
+    assert!(retires(&snapshot));
+    assert!(!retires(&with_namespace_limit(snapshot, "1000")), "pods of a namespace with limits wait");
+}
+
+#[test]
+fn an_explanation_says_that_nodes_are_kept_free_and_not_that_the_pods_do_not_allow_them() {
+    let options = PlanOptions { keep_solves: true, ..PlanOptions::default() };
+    let plan = plan(&beside_captives(6), at(60), &options, &mut NeverStop);
+    assert_eq!(expensive(&plan), [2]);
+    let class_of = |solve: &Solve| solve.pods.iter().position(|pods| pods.contains(&key("any-0")));
+    let mut told = plan.solves.iter().filter_map(|solve| solve.explain(class_of(solve)?));
+    let told = told.next().expect("an explanation").to_string();
+    assert!(told.contains("kept free for pods without a cheaper home: gpu: p3dn"), "{told}");
+    assert!(!told.contains("not allowed"), "{told}");
 }
 
 #[test]

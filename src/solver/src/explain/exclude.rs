@@ -14,6 +14,9 @@ use crate::solution::Solution;
 pub enum Why {
     /// A rule of the pods or of the pool: a selector, an affinity or a taint.
     NotAllowed,
+    /// Such nodes are kept free for pods without a cheaper home. A problem does not say this: whoever made it without these candidates
+    /// knows it.
+    KeptFree,
     /// One pod does not fit an empty node.
     #[serde(rename_all = "camelCase")]
     DoesNotFit {

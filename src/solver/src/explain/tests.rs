@@ -74,6 +74,14 @@ not used:
 }
 
 #[test]
+fn an_unknown_price_is_told_as_unknown() {
+    let (problem, solution) = case();
+    let mut explanation = explain(&problem, &solution, 0).unwrap();
+    explanation.placed[0].price = None;
+    assert!(explanation.to_string().contains("  4 pods on 2 new large at an unknown price each\n"));
+}
+
+#[test]
 fn what_is_scarce_is_part_of_what_a_node_costs() {
     let (mut problem, mut solution) = case();
     problem.limits[0].bound = 9;

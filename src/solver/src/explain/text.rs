@@ -51,6 +51,10 @@ fn pods(count: u64) -> String {
     if count == 1 { "1 pod".to_owned() } else { format!("{count} pods") }
 }
 
+fn price(price: Option<UsdPerHour>) -> String {
+    price.map_or_else(|| "an unknown price".to_owned(), |price| format!("{price:#}"))
+}
+
 /// Formats an amount that may be negative: `$0.1200/h more`.
 fn more(micros: i64) -> String {
     let amount = UsdPerHour::from_micros(micros.unsigned_abs());
@@ -71,14 +75,20 @@ impl fmt::Display for Explanation {
             match (placed.candidate, placed.nodes) {
                 (None, _) => writeln!(f, "  {} on existing node `{}`", pods(placed.pods), placed.name)?,
                 (Some(_), 1) => {
-                    writeln!(f, "  {} on a new {} at {:#}", pods(placed.pods), placed.name, placed.price)?;
+                    writeln!(
+                        f,
+                        "  {} on a new {} at {}",
+                        pods(placed.pods),
+                        placed.name,
+                        price(placed.price)
+                    )?;
                 }
                 (Some(_), nodes) => writeln!(
                     f,
-                    "  {} on {nodes} new {} at {:#} each",
+                    "  {} on {nodes} new {} at {} each",
                     pods(placed.pods),
                     placed.name,
-                    placed.price
+                    price(placed.price)
                 )?,
             }
         }
@@ -159,18 +169,19 @@ impl Explanation {
 fn group(why: &Why) -> (u8, String) {
     match why {
         Why::NotAllowed => (0, "not allowed for these pods".to_owned()),
+        Why::KeptFree => (1, "kept free for pods without a cheaper home".to_owned()),
         Why::DoesNotFit { resource, wants, .. } => {
-            (1, format!("too little {resource} for a pod that takes {}", resource.quantity(*wants)))
+            (2, format!("too little {resource} for a pod that takes {}", resource.quantity(*wants)))
         }
-        Why::Gpus(why) => (2, gpus(*why).to_owned()),
-        Why::Ceiling => (3, "the pods allow none of them on any node".to_owned()),
-        Why::Domain(topology) => (4, format!("no eligible `{topology}`")),
-        Why::OverLimit(limit) => (5, format!("one node alone passes limit `{limit}`")),
-        Why::Inflexible(rule) => (6, format!("could not be as many others as `{rule}` asks")),
-        Why::NoStock => (7, "none to be had".to_owned()),
-        Why::AllBought(_) => (8, "all available nodes are bought".to_owned()),
-        Why::LimitReached(limit) => (9, format!("limit `{limit}` has no room for one more")),
-        Why::DominatedBy(_) => (10, "never better than another for less or the same".to_owned()),
+        Why::Gpus(why) => (3, gpus(*why).to_owned()),
+        Why::Ceiling => (4, "the pods allow none of them on any node".to_owned()),
+        Why::Domain(topology) => (5, format!("no eligible `{topology}`")),
+        Why::OverLimit(limit) => (6, format!("one node alone passes limit `{limit}`")),
+        Why::Inflexible(rule) => (7, format!("could not be as many others as `{rule}` asks")),
+        Why::NoStock => (8, "none to be had".to_owned()),
+        Why::AllBought(_) => (9, "all available nodes are bought".to_owned()),
+        Why::LimitReached(limit) => (10, format!("limit `{limit}` has no room for one more")),
+        Why::DominatedBy(_) => (11, "never better than another for less or the same".to_owned()),
     }
 }
 

@@ -79,7 +79,7 @@ impl World<'_> {
             if let Some(node) = existing.or_else(starting).copied() {
                 self.place(pod, node);
             } else if self.cheapest(class).is_none() {
-                self.waiting.push(pod);
+                self.waiting.push(class, pod);
             } else {
                 self.claim(&mut claims, pod, class);
             }

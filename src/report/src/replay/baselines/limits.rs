@@ -1,7 +1,5 @@
 //! The limits of pools, as the methods keep them: a node is bought only if all limits have enough left, and counts until it is gone.
 
-use std::collections::BTreeSet;
-
 use super::world::World;
 
 /// The most waiting pods that join a batch at a time. A batch that buys a node is followed by the next.
@@ -36,18 +34,14 @@ impl World<'_> {
     /// Tries the pods again that wait for a limit. If one of a class has to wait again, so do the others of that class.
     pub(super) fn try_again(&mut self) {
         let before = self.nodes.len();
-        let (mut short, mut batched): (BTreeSet<usize>, usize) = (BTreeSet::new(), 0);
-        for pod in std::mem::take(&mut self.waiting) {
-            let class = self.works[pod].class.filter(|class| !short.contains(class));
-            let Some(class) = class.filter(|_| batched < MOST_PER_BATCH) else {
-                self.waiting.push(pod);
-                continue;
-            };
+        let (mut turns, mut batched) = (self.waiting.turns(), 0);
+        while batched < MOST_PER_BATCH
+            && let Some(class) = turns.next_class()
+        {
             if self.cheapest(class).is_none() {
-                short.insert(class);
-                self.waiting.push(pod);
                 continue;
             }
+            let Some(pod) = self.waiting.take(class, &mut turns) else { continue };
             let pending = self.pending.len();
             self.arrive(pod);
             batched += self.pending.len() - pending;

@@ -14,6 +14,7 @@ mod limits;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod waiting;
 mod world;
 
 use std::collections::BTreeMap;

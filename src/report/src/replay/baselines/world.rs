@@ -11,6 +11,7 @@ use poolwright_core::{Life, Lives, Pod, Pool};
 use poolwright_solver::Candidate;
 
 use super::karpenter::{EMPTY_AFTER, POLL};
+use super::waiting::Waiting;
 use super::{Baseline, Method, Setting};
 use crate::replay::Pending;
 use crate::replay::bound::Question;
@@ -257,7 +258,7 @@ pub(super) struct World<'a> {
     pub works: Vec<Work>,
     /// Pods for which no node can be bought, because of a limit or because only nodes of static pools hold them. They wait until a
     /// node has room or a limit has more left.
-    pub waiting: Vec<usize>,
+    pub waiting: Waiting,
     /// What is left of each limit.
     pub left: Vec<u64>,
     /// Karpenter: pods that wait for the batch to close, since when, and the number of additions.
@@ -300,7 +301,7 @@ impl<'a> World<'a> {
             nodes: Vec::new(),
             there: Vec::new(),
             works: setting.arrivals.iter().enumerate().map(work).collect(),
-            waiting: Vec::new(),
+            waiting: Waiting::default(),
             left: market.limits.clone(),
             pending: Vec::new(),
             batch: (Duration::ZERO, 0),
@@ -395,7 +396,7 @@ impl<'a> World<'a> {
     /// Buys the cheapest node for one pod that limits allow. If there is none, the pod waits.
     pub fn own(&mut self, pod: usize, class: usize) {
         let Some(offer) = self.cheapest(class) else {
-            self.waiting.push(pod);
+            self.waiting.push(class, pod);
             return;
         };
         let node = self.launch(offer);
@@ -466,14 +467,15 @@ impl<'a> World<'a> {
     /// Gives the room of a node to the pods that wait for it, in the order in which they wait. No other node has room for them, so they
     /// need no look at all nodes.
     pub fn give_room(&mut self, node: usize) {
-        for pod in std::mem::take(&mut self.waiting) {
+        let mut turns = self.waiting.turns();
+        while let Some(class) = turns.next_class() {
             let home = &self.nodes[node];
             let is_taken = self.method == Method::OnePodPerNode && !home.pods.is_empty();
-            let fits = |class: usize| self.market.holds(home.offer, &home.used, class);
-            if !is_taken && self.works[pod].class.is_some_and(fits) {
+            if !is_taken
+                && self.market.holds(home.offer, &home.used, class)
+                && let Some(pod) = self.waiting.take(class, &mut turns)
+            {
                 self.place(pod, node);
-            } else {
-                self.waiting.push(pod);
             }
         }
     }

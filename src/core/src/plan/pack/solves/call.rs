@@ -5,7 +5,6 @@ use std::mem;
 use poolwright_solver as solver;
 use poolwright_solver::{Solution, StopSignal};
 
-use crate::model::plan::Solve;
 use crate::plan::pack::solves::candidates::NodeCandidate;
 use crate::plan::pack::solves::columns::{Columns, Source, Sources};
 use crate::plan::pack::solves::floor::TooEarly;
@@ -50,12 +49,7 @@ impl Run<'_, '_, '_, '_> {
             None => solver::solve(&problem, &self.inputs.options.solver, stop),
         };
         if self.inputs.options.keep_solves {
-            let keys = |class: &usize| self.queues[*class].iter().map(|pod| pod.key.clone()).collect();
-            let pods = classes.iter().map(keys).collect();
-            let solution = solved.as_ref().ok().cloned();
-            let solve = Solve { problem: problem.clone(), pods, solution };
-            let solve = self.uncharged(solve, &classes, &columns);
-            self.outcome.solves.push(solve);
+            self.keep_solve((candidates, &classes, &columns), &problem, solved.as_ref().ok());
         }
         let Some(solution) = self.checked(&problem, solved) else { return false };
         let mut lacking = self.lacking_on_demand(candidates, &columns, &solution);

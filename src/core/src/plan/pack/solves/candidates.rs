@@ -38,6 +38,8 @@ pub(crate) struct NodeCandidate {
     /// are considered too.
     pub is_reclaimed: bool,
     pub choice: Choice,
+    /// The classes of pods that would take the room kept for others, as far as explanations need them.
+    pub kept_off: BTreeSet<usize>,
 }
 
 /// The choice that a node of a candidate leaves to the cloud.
@@ -236,6 +238,7 @@ pub(crate) fn candidates(
                         uses,
                         is_reclaimed,
                         choice: choice.clone(),
+                        kept_off: BTreeSet::new(),
                     },
                 );
             }

@@ -13,6 +13,7 @@ pub(crate) mod floor;
 pub(crate) mod further;
 pub(crate) mod gang_loss;
 pub(crate) mod inputs;
+pub(crate) mod kept_solves;
 pub(crate) mod naive;
 pub(crate) mod noted_rules;
 pub(crate) mod packing;
@@ -58,7 +59,7 @@ pub(crate) fn run<'a>(
     let holding = fits.holding(&priced, inputs);
     reserve::raise_uses(&mut priced, &holding, inputs, limits);
     let (holding, by_kept_room) = if inputs.keeps_room {
-        rivals::keep(inputs, &priced, holding, (&*rooms, lives.as_mut_slice()), limits)
+        rivals::keep(inputs, &mut priced, holding, (&*rooms, lives.as_mut_slice()), limits)
     } else {
         (holding, false)
     };

@@ -26,17 +26,18 @@ use crate::supply::rooms::Rooms;
 const PODS: u32 = 64;
 
 /// Keeps pods off nodes where they would take kept room. Returns the candidates that are left to each class, and whether any class is
-/// kept off anything.
+/// kept off anything. If solver calls are kept for explanations, the candidates note the classes that are kept off them.
 pub(crate) fn keep(
     inputs: &SolveInputs<'_, '_>,
-    candidates: &[NodeCandidate],
+    candidates: &mut [NodeCandidate],
     holding: Vec<Homes>,
     (rooms, lives): (&Rooms<'_>, &mut [Option<RoomLife>]),
     limits: &Limits,
 ) -> (Vec<Homes>, bool) {
     let of = |class: &PodClass<'_>| times(&class.requests, class.pods.len() as u64);
     let all = inputs.classes.classes.iter().map(of).collect();
-    let mut rivals = Rivals { inputs, candidates, limits, first: Vec::new(), own: Vec::new(), all };
+    let mut rivals =
+        Rivals { inputs, candidates: &*candidates, limits, first: Vec::new(), own: Vec::new(), all };
     let first = |(class, asked): (usize, &Homes)| {
         // The room for parts of GPUs is counted in another way.
         let (_, homes) = asked.last().filter(|_| inputs.classes.classes[class].gpu_need.is_none())?;
@@ -49,7 +50,13 @@ pub(crate) fn keep(
     if off_new.is_empty() {
         return (holding, off_rooms);
     }
-    (rivals.without(holding, &off_new), true)
+    let left = rivals.without(holding, &off_new);
+    if inputs.options.keep_solves {
+        for (class, at) in off_new {
+            candidates[at].kept_off.insert(class);
+        }
+    }
+    (left, true)
 }
 
 /// The classes of a plan, and their own nodes.
