@@ -135,7 +135,8 @@ mod tests {
             let spec = format!("{spec}, containers: [{{image: x, name: a}}]");
             format!("{{apiVersion: v1, kind: Pod, metadata: {{{meta}}}, spec: {{{spec}}}}}")
         };
-        let runs = pod(format!("name: old, namespace: nx, labels: {{{labels}}}"), "nodeName: n".to_owned());
+        let runs =
+            pod(format!("name: old, namespace: nx, labels: {{{labels}}}"), "nodeName: node-1".to_owned());
         let waits = pod("name: new, namespace: ny".to_owned(), format!("affinity: {{{rule}}}"));
         let manifest = parse("all.yaml", &format!("{runs}\n---\n{waits}\n")).expect("it can be read");
         let pods = manifest.pods.into_iter().map(|pod| (pod.key.clone(), Arc::new(pod)));

@@ -197,6 +197,14 @@ fn pods_that_surely_end_together_share_a_node_by_its_price() {
 }
 
 #[test]
+fn pods_of_one_controller_or_gang_share_a_node_although_their_end_is_uncertain() {
+    let of_one_job = |pod: Pod| Pod { owner: Some(Uid("job".into())), ..pod };
+    assert_eq!(bought(&plan_for_four(of_one_job)), ["large: p0 p1 p2 p3", "small: long"]);
+    let of_a_gang = |pod: Pod| Pod { group: Some("gang".into()), ..pod };
+    assert_eq!(bought(&plan_for_four(of_a_gang)), ["large: p0 p1 p2 p3", "small: long"]);
+}
+
+#[test]
 fn the_cost_over_time_has_a_bound_of_its_own() {
     let plan = planned_at(&with(scene(1, true), [newcomer(100)]), 60);
     let over_time = plan.over_time.expect("the plan weighs time");

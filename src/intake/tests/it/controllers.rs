@@ -30,7 +30,7 @@ fn a_deployment_that_wants_more_than_its_replica_sets_lacks_the_difference() {
     let counts = "Deployment default/web: its ReplicaSets in the manifest count instead";
     for wanted in [1, 2] {
         let manifest = read(&there(wanted, 2));
-        assert_eq!(manifest.pods.len(), 2, "fewer change nothing");
+        assert_eq!(manifest.pods.len(), wanted as usize, "a surplus pod will be deleted");
         assert!(has(&manifest, counts), "{:?}", manifest.notes);
     }
     let mut rolling = there(6, 2).to_vec();

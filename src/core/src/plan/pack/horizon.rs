@@ -6,7 +6,8 @@
 //!
 //! A node is paid until the last pod of its longest group has ended, and several pods are expected to end later than one alone. The
 //! solver adds up costs of pods. So it counts a straight line from the expectation for one pod to that for the most that the node can
-//! hold. The line lies nowhere above the expectation, because each further pod adds less. So a lower bound stays one.
+//! hold. The line lies nowhere above the expectation, because each further pod adds less. So a lower bound stays one. A group in which
+//! several pods have one controller, or are of a gang, counts as one pod, because these may end together.
 //!
 //! An existing node is paid anyway until its pods have ended. A further pod costs only what it adds: the node's price times the
 //! expected time by which it postpones the node's end. Several pods count by a straight line, too.
@@ -14,7 +15,7 @@
 //! All costs are counted in the longest of these times, so they are prices per hour. If all pods live equally long, they are the
 //! prices of the moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -102,7 +103,8 @@ impl Horizons {
         for pods in groups.into_values() {
             let life = Life::average(pods.iter().map(|(_, life)| life));
             let paid = START + life.mean();
-            let together = ends(&life, pods.len().min(counted));
+            let apart = if end_apart(pods.iter().map(|(pod, _)| *pod)) { counted } else { 0 };
+            let together = ends(&life, pods.len().min(apart));
             let at = horizons.groups.len();
             horizons.by_pod.extend(pods.into_iter().map(|(pod, _)| (pod.key.clone(), at)));
             horizons.groups.push(Group { life, paid, together });
@@ -207,6 +209,15 @@ impl Horizons {
 /// Returns the cost of a node over a time.
 pub(crate) fn cost(price: UsdPerHour, time: SignedDuration) -> Usd {
     Usd::of(Some(price), Duration::try_from(time).unwrap_or_default())
+}
+
+/// Returns whether the pods end independently of each other. Those of a gang end together, and those of one controller may.
+fn end_apart<'p>(mut pods: impl Iterator<Item = &'p Pod>) -> bool {
+    let mut owners = BTreeSet::new();
+    pods.all(|pod| {
+        let is_alone = pod.group.is_none() && pod.key.existing().is_some();
+        is_alone && pod.owner.as_ref().is_none_or(|owner| owners.insert(owner))
+    })
 }
 
 /// Returns the times until one pod with this life, two, and so on up to `pods` have all ended.

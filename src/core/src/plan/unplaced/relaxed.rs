@@ -35,7 +35,10 @@ impl UnplacedInputs<'_, '_> {
         let changes: Vec<_> = all.into_iter().map(|(rules, beyond)| (rules, limits(beyond))).collect();
         let least = changes.iter().min_by_key(|(rules, limits)| (rules.len() + limits.len(), limits.len()));
         let Some((rules, limits)) = least else {
-            return Some(Relaxed { alternatives: vec![(0..nearest.len()).collect()], limits: Vec::new() });
+            // Another rule excludes all offerings, such as one of its volumes. It is told before these.
+            let all: Vec<usize> = (0..nearest.len()).collect();
+            let alternatives = if all.is_empty() { Vec::new() } else { vec![all] };
+            return Some(Relaxed { alternatives, limits: Vec::new() });
         };
         let alike = changes.iter().filter(|(other, beyond)| other.len() == 1 && beyond == limits);
         let alternatives = match rules.len() {

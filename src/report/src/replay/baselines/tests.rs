@@ -181,7 +181,8 @@ fn every_method_keeps_the_limits_of_pools_and_buys_for_waiting_pods_once_a_node_
         let pods = [(0, 0, 60), (1, 10, 60)];
         let [free, held] = [&market(1, 8), &limited].map(|one| play(method, one, &pods, &Lives::default()));
         assert!(free.pending.most < MINUTE, "{method:?}: {free:?}");
-        assert_eq!((free.node_starts, held.node_starts, held.unplaced), (2, 2, 0), "{method:?}: {held:?}");
+        assert!(free.node_starts > 1, "{method:?}: {free:?}");
+        assert_eq!((held.node_starts, held.unplaced), (2, 0), "{method:?}: {held:?}");
         assert!(held.pending.most >= MINUTE * 50, "{method:?}: {held:?}");
         // Once the first pod has finished, its node has room.
         let one = play(method, &limited, &[(0, 0, 60), (0, 10, 60)], &Lives::default());
