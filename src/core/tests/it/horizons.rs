@@ -200,8 +200,12 @@ fn pods_that_surely_end_together_share_a_node_by_its_price() {
 fn pods_of_one_controller_or_gang_share_a_node_although_their_end_is_uncertain() {
     let of_one_job = |pod: Pod| Pod { owner: Some(Uid("job".into())), ..pod };
     assert_eq!(bought(&plan_for_four(of_one_job)), ["large: p0 p1 p2 p3", "small: long"]);
-    let of_a_gang = |pod: Pod| Pod { group: Some("gang".into()), ..pod };
-    assert_eq!(bought(&plan_for_four(of_a_gang)), ["large: p0 p1 p2 p3", "small: long"]);
+    let mut gang = four_and_a_long_one(|pod| Pod { group: Some("gang".into()), ..pod });
+    let (key, uid) = (object_key("gang"), Uid("group-gang".into()));
+    let group =
+        PodGroup { key, uid, min_count: Some(4), roles: vec![], unmodelled: vec![], stands_for: None };
+    gang.pod_groups.insert(group.key.clone(), group.into());
+    assert_eq!(bought(&planned_at(&gang, 60)), ["large: p0 p1 p2 p3", "small: long"]);
 }
 
 #[test]
