@@ -117,26 +117,6 @@ fn a_plan_that_loses_a_pod_when_its_gpus_are_laid_out_is_not_proven() {
     assert_eq!((solution.proof, solution.stopped), (Proof::Truncated, Stopped::Exhausted));
 }
 
-#[test]
-fn a_packing_that_was_given_up_is_tried_again_with_more_work_where_the_optimum_is_wanted() {
-    // Two pods of one class fill a node, and the classes exclude each other. So the relaxation buys three nodes, half of them for each
-    // class, and only a packing shows that these are too few.
-    let classes = vec![class("one", [5, 1, 0], 3, &[0]), class("other", [5, 2, 0], 3, &[0])];
-    let mut problem = problem(classes, vec![candidate("node", 10_000, [11, 9, 0])]);
-    problem.conflicts = vec![(0, 1)];
-    let model = Model::new(&problem);
-    let found = |finish_pods| {
-        let options = Options { finish_pods, ..Options::default() };
-        let mut signal = NeverStop;
-        let mut meter = Meter::new(&mut signal, 1_000_000);
-        let mut run = Run::new(&problem, &model, &options, admit::plan(&model));
-        (run.small, run.packing) = (false, 1);
-        run.search(&mut meter);
-        (run.bound, run.best.cost(&model))
-    };
-    assert_eq!([found(0), found(6)], [(30_000, 40_000), (40_000, 40_000)]);
-}
-
 /// Removes ceilings, which the exact search ignores.
 fn plentiful(mut problem: Problem) -> Problem {
     for candidate in &mut problem.candidates {
