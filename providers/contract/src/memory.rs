@@ -46,6 +46,9 @@ struct State {
     requests: BTreeMap<String, LaunchRequest>,
     used: BTreeSet<String>,
     held: BTreeSet<String>,
+    hidden: BTreeSet<String>,
+    /// Why listings fail.
+    unlistable: Option<ProviderError>,
     out_of_stock: BTreeSet<OfferingId>,
     over_quota: BTreeSet<OfferingId>,
     injected: VecDeque<InjectedFailure>,
@@ -104,6 +107,16 @@ impl MemoryCloud {
     /// Makes look-ups by id fail after this many.
     pub fn limit_look_ups(&self, most: usize) {
         self.lock().look_ups = Some(most);
+    }
+
+    /// Makes listings fail with this error.
+    pub fn fail_listings(&self, error: ProviderError) {
+        self.lock().unlistable = Some(error);
+    }
+
+    /// Hides the instances with these keys from clients, and shows the others. A real cloud may show a new one late.
+    pub fn set_hidden(&self, keys: &[&str]) {
+        self.lock().hidden = keys.iter().map(|key| (*key).to_owned()).collect();
     }
 
     /// Holds the instance with this key in the state [`InstanceState::Terminating`] after it is terminated, or stops holding it.
@@ -193,12 +206,18 @@ fn wake(state: &mut State) {
 /// A client of a [`MemoryCloud`]. It has no state of its own.
 pub struct MemoryProvider {
     cloud: Arc<MemoryCloud>,
+    kind: NodeClassKind,
 }
 
 impl MemoryProvider {
     /// Makes a client of a cloud.
     pub fn new(cloud: Arc<MemoryCloud>) -> Self {
-        Self { cloud }
+        Self::of_kind(cloud, NodeClassKind { kind: NODE_CLASS_KIND, plural: "memorynodeclasses" })
+    }
+
+    /// Makes a client of a cloud with another kind of node class.
+    pub fn of_kind(cloud: Arc<MemoryCloud>, kind: NodeClassKind) -> Self {
+        Self { cloud, kind }
     }
 
     fn launch_now(
@@ -266,7 +285,7 @@ impl CloudProvider for MemoryProvider {
     }
 
     fn node_class_kinds(&self) -> &[NodeClassKind] {
-        &[NodeClassKind { kind: NODE_CLASS_KIND, plural: "memorynodeclasses" }]
+        std::slice::from_ref(&self.kind)
     }
 
     async fn catalogue(&self, class: &NodeClassRef) -> Result<Arc<Catalogue>, ProviderError> {
@@ -292,7 +311,11 @@ impl CloudProvider for MemoryProvider {
 
     async fn list(&self) -> Result<Vec<Instance>, ProviderError> {
         let mut all = self.cloud.instances();
-        all.retain(|one| !one.key.is_empty());
+        let state = self.cloud.lock();
+        if let Some(error) = &state.unlistable {
+            return Err(error.clone());
+        }
+        all.retain(|one| !one.key.is_empty() && !state.hidden.contains(&one.key));
         all.sort_by(|a, b| a.provider_id.cmp(&b.provider_id));
         Ok(all)
     }
@@ -304,12 +327,16 @@ impl CloudProvider for MemoryProvider {
             Some(left) => *left -= 1,
             None => {}
         }
-        Ok(state.instances.values().find(|one| one.provider_id == provider_id).cloned())
+        let found = state.instances.values().find(|one| one.provider_id == provider_id);
+        Ok(found.filter(|one| !state.hidden.contains(&one.key)).cloned())
     }
 
     async fn terminate(&self, key: &str) -> Result<bool, ProviderError> {
         let mut state = self.cloud.lock();
         let held = state.held.contains(key);
+        if state.hidden.contains(key) {
+            return Ok(true);
+        }
         if let Some(instance) = state.instances.get_mut(key) {
             instance.state = InstanceState::Terminating;
             if held {

@@ -4,18 +4,25 @@ use std::env;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use http::{Response, StatusCode};
-use kube::client::{ClientBuilder, DynBody};
+use http::{Request, Response, StatusCode};
+use kube::client::{Body, ClientBuilder, DynBody};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use poolwright_controller::clock::{Clock, SystemClock};
+use tokio::time::timeout;
 use tower::util::{MapErrLayer, MapResultLayer};
 
 use crate::credentials::Credentials;
 use crate::exit::BadFlag;
-use crate::reach::{BoxError, explain, refused};
+use crate::reach::{BoxError, explain, refused, silent};
+
+/// The longest wait for the first answer of an API server. Later requests may take longer: large clusters have long lists.
+const FIRST_ANSWER: Duration = Duration::from_secs(5);
+/// What is asked first. Every API server knows it, needs no time for it, and holds it back behind no other request.
+const FIRST_REQUEST: &str = "/livez";
 
 /// The behaviour of a client when the API server is busy or refuses for now (429, 503, 504).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +34,14 @@ pub enum Patience {
 }
 
 /// Connects to the cluster that the flags, the environment or the default kubeconfig name, in this order. In a pod without a
-/// kubeconfig, connects to the pod's own cluster.
+/// kubeconfig, connects to the pod's own cluster. Does not wait long for a server that answers nothing.
 pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>, patience: Patience) -> Result<Client> {
-    Ok(configured(kubeconfig, context, patience).await?.0)
+    let (client, config) = configured(kubeconfig, context, patience).await?;
+    answers(&client, &config).await?;
+    Ok(client)
 }
 
-/// Connects like [`client`], and also returns the configuration, for callers that use another user agent.
+/// Connects like [`client`], and also returns the configuration, for callers that use another user agent. Asks the server nothing yet.
 pub async fn configured(
     kubeconfig: Option<&Path>,
     context: Option<&str>,
@@ -49,7 +58,23 @@ pub async fn named_client(
     patience: Patience,
 ) -> Result<(Client, String)> {
     let (config, name) = find(kubeconfig, context, patience).await?;
-    Ok((connected(config)?, name))
+    let client = connected(config.clone())?;
+    answers(&client, &config).await?;
+    Ok((client, name))
+}
+
+/// Returns an error if the API server answers nothing for a few seconds. Any answer will do, and so will a connection that fails: the
+/// requests that follow tell what that means.
+pub async fn answers(client: &Client, config: &Config) -> Result<()> {
+    answers_within(client, config, FIRST_ANSWER).await
+}
+
+async fn answers_within(client: &Client, config: &Config, within: Duration) -> Result<()> {
+    let request = Request::get(FIRST_REQUEST).body(Body::empty()).context("cannot ask the API server")?;
+    match timeout(within, client.send(request)).await {
+        Ok(_) => Ok(()),
+        Err(_) => Err(silent(&server(config), within)),
+    }
 }
 
 /// Returns the configuration of the client and the name of the cluster.
@@ -169,8 +194,20 @@ type Answer = Result<Response<Box<DynBody>>, BoxError>;
 #[cfg(test)]
 mod tests {
     use std::io;
+    use std::net::TcpListener;
 
     use super::*;
+
+    #[tokio::test]
+    async fn an_api_server_that_takes_connections_and_answers_nothing_is_given_up() {
+        // The system accepts the connection, and nobody reads the request.
+        let stopped = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = format!("http://{}", stopped.local_addr().expect("its address"));
+        let config = Config::new(address.parse().expect("a URL"));
+        let client = connected(config.clone()).expect("a client");
+        let error = answers_within(&client, &config, Duration::from_millis(1)).await.expect_err("no answer");
+        assert!(error.to_string().starts_with(&format!("the API server {address} did not answer within ")));
+    }
 
     #[test]
     fn a_missing_kubeconfig_is_named_once_with_a_remedy() {

@@ -1,5 +1,7 @@
 //! `poolwright explain`: explains in a few lines why one pod, node, claim or pool is as it is.
 
+mod facts;
+
 use std::io::Write;
 use std::sync::Arc;
 
@@ -11,7 +13,7 @@ use poolwright_core::{ClaimName, PoolName, Snapshot, why};
 use poolwright_terms::{API_VERSION, one_line};
 use serde_json::json;
 
-use crate::args::{ExplainFlags, Explainable};
+use crate::args::{ExplainFlags, ExplainFormat, Explainable};
 use crate::exit::{ExitStatus, Failure};
 use crate::plan::{Input, PlanWithRoom, plan_with_room, prepare, tell_of_flags};
 use crate::print::TableLayout;
@@ -53,6 +55,8 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
     let Some(mut lines) = lines else {
         return Err(Failure::bad_input(input.no_such(kind, name)));
     };
+    // What follows does not happen while nobody leads.
+    lines.splice(0..0, input.leadership.clone());
     if kind != Explainable::Pool {
         lines.extend(input.lives_unread.as_ref().map(|unread| format!("{unread}.")));
     }
@@ -90,7 +94,7 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
         lines.push(format!("-n {namespace} has no effect here: only pods have a namespace."));
     }
     lines.extend(reason);
-    if flags.output.is_some() {
+    if flags.output == ExplainFormat::Json {
         let (kind, name) = match kind {
             Explainable::Pod => ("Pod", input.pod_key(name, namespace)?.to_string()),
             Explainable::Node => ("Node", name.to_owned()),
@@ -103,9 +107,18 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
         writeln!(out, "{document:#}").map_err(Failure::writing)?;
         return Ok(ExitStatus::Done);
     }
-    let layout = TableLayout::list(false);
+    let layout = TableLayout::list(flags.output == ExplainFormat::Wide);
     for line in lines {
         writeln!(out, "{}", layout.fit(&one_line(&line), 0)).map_err(Failure::writing)?;
+    }
+    if layout.wide {
+        let facts = match kind {
+            Explainable::Pod => facts::of_pod(snapshot, &input.pod_key(name, namespace)?, now),
+            Explainable::Node => facts::of_node(snapshot, name, now),
+            Explainable::Claim => facts::of_claim(snapshot, &ClaimName(name.to_owned()), now),
+            Explainable::Pool => facts::of_pool(snapshot, &PoolName(name.to_owned())),
+        };
+        facts::print(&facts, out).map_err(Failure::writing)?;
     }
     Ok(ExitStatus::Done)
 }

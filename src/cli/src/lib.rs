@@ -19,6 +19,7 @@ mod crds;
 mod credentials;
 pub mod exit;
 mod explain;
+mod lease;
 mod log_fields;
 mod man;
 mod market;

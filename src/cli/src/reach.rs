@@ -4,6 +4,8 @@
 
 use std::error::Error;
 use std::io;
+use std::iter::successors;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use poolwright_controller::causes;
@@ -26,6 +28,14 @@ enum Unanswered {
     /// The connection to a server failed: the server, and the cause.
     #[error("the connection to the API server {0} failed: {1}")]
     Connection(String, String),
+    /// A server answered nothing in time: the server, and the seconds that we waited.
+    #[error("the API server {0} did not answer within {1} s")]
+    Silent(String, u64),
+}
+
+/// Returns the error of a server that answered nothing in time.
+pub fn silent(server: &str, within: Duration) -> anyhow::Error {
+    Unanswered::Silent(server.to_owned(), within.as_secs()).into()
 }
 
 /// Returns the error of a request that the server answers with `401 Unauthorized`.
@@ -46,28 +56,60 @@ pub fn explain(error: BoxError, server: &str, credentials: &Credentials, now: Ti
         Some(rustls::Error::AlertReceived(alert)) if is_about_us(*alert) => refused(server, credentials, now),
         _ => {
             let causes = causes(error.as_ref());
-            // The client's name for all failures to connect tells nothing.
-            let why = causes.strip_prefix("client error (Connect): ").unwrap_or(&causes);
+            // The client's names for failures to connect tell nothing.
+            let why = if chain(error.as_ref()).any(is_our_timeout) {
+                "it took too long"
+            } else {
+                causes.strip_prefix("client error (Connect): ").unwrap_or(&causes)
+            };
             Box::new(Unanswered::Connection(server.to_owned(), why.to_owned()))
         }
     }
 }
 
-/// The next step when a cluster does not answer.
-pub const NO_ANSWER: &str = "make sure that the cluster runs and that the kubeconfig and its context name it (`kubectl config \
-                             view --minify` shows both); `poolwright check` looks closer";
+/// The next step when a cluster cannot be reached.
+const UNREACHABLE: &str = "make sure that the cluster runs and that the kubeconfig and its context name it (`kubectl config view --minify` shows both)";
+/// The next step when an API server does not answer in time.
+pub const SILENT: &str = "it may be stopped, overloaded or cut off: see that its process and its machine work, and that no VPN, proxy or firewall \
+                          on the way holds requests back";
+/// The next step when an API server can answer nothing else for now.
+const BUSY: &str = "try again in a moment";
 
 /// Returns the next step after an error that a request to an API server caused; `None` if another error did, or if the error says it.
 pub fn next_step(error: &(dyn Error + 'static)) -> Option<String> {
-    let mut next = Some(error);
-    while let Some(error) = next {
+    Some(match remedy(error)? {
+        step @ (UNREACHABLE | BUSY) => format!("{step}; `poolwright check` looks closer"),
+        step => step.to_owned(),
+    })
+}
+
+/// Returns the fix that `check` prints below an error of a connection or of its first request.
+pub fn fix(error: &(dyn Error + 'static)) -> &'static str {
+    let says_it = |error: &(dyn Error + 'static)| {
+        matches!(
+            error.downcast_ref::<Unanswered>(),
+            Some(Unanswered::Certificate(..) | Unanswered::Refused(..))
+        )
+    };
+    match remedy(error) {
+        Some(step) => step,
+        None if chain(error).any(says_it) => {
+            "do what the line above says; `kubectl version` then shows the version of the server"
+        }
+        None => "set KUBECONFIG, --kubeconfig or --context, so that `kubectl cluster-info` succeeds",
+    }
+}
+
+fn remedy(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    for error in chain(error) {
         if let Some(kube::Error::Api(status)) = error.downcast_ref::<kube::Error>() {
-            return after_answer(status.code).map(str::to_owned);
+            return after_answer(status.code);
         }
-        if let Some(Unanswered::Connection(..)) = error.downcast_ref::<Unanswered>() {
-            return Some(NO_ANSWER.to_owned());
+        match error.downcast_ref::<Unanswered>() {
+            Some(Unanswered::Connection(..)) => return Some(UNREACHABLE),
+            Some(Unanswered::Silent(..)) => return Some(SILENT),
+            Some(Unanswered::Certificate(..) | Unanswered::Refused(..)) | None => {}
         }
-        next = error.source();
     }
     None
 }
@@ -81,7 +123,7 @@ const fn after_answer(status: u16) -> Option<&'static str> {
         404 => {
             Some("if a resource of Poolwright is missing, install it: poolwright crds | kubectl apply -f -")
         }
-        429 | 500..=599 => Some("try again in a moment; `poolwright check` looks closer"),
+        429 | 500..=599 => Some(BUSY),
         _ => None,
     }
 }
@@ -103,18 +145,22 @@ const fn is_about_us(alert: AlertDescription) -> bool {
 
 /// Returns the TLS error in the chain of this error, if there is one.
 fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(found) = error.downcast_ref() {
-            return Some(found);
-        }
-        next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-            // The `source` of an I/O error skips the error that it wraps, so continue with the wrapped error.
-            Some(carried) => Some(carried),
-            None => error.source(),
-        };
-    }
-    None
+    chain(error).find_map(<dyn Error>::downcast_ref)
+}
+
+/// Returns whether our client gave up a connection because it took too long. The words of this error name no cause.
+fn is_our_timeout(error: &(dyn Error + 'static)) -> bool {
+    let of_connection = error.downcast_ref::<io::Error>();
+    of_connection
+        .is_some_and(|error| error.kind() == io::ErrorKind::TimedOut && error.raw_os_error().is_none())
+}
+
+/// Returns an error and those below it. The `source` of an I/O error skips the error that it wraps, so the wrapped error comes instead.
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    successors(Some(error), |&error| match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(carried) => Some(carried as &(dyn Error + 'static)),
+        None => error.source(),
+    })
 }
 
 /// Says what is wrong with the server's certificate. `authority` says whom we trust.
@@ -157,8 +203,6 @@ fn time(at: UnixTime) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     /// The shape of a connection error: an I/O error inside another one, below an error of a library.
@@ -212,6 +256,9 @@ mod tests {
         let told = explained(connect(refused)).to_string();
         let server = "the connection to the API server https://10.0.0.1:6443 failed";
         assert_eq!(told, format!("{server}: connection refused"));
+        let late = io::Error::new(io::ErrorKind::TimedOut, "deadline has elapsed");
+        let told = explained(connect(late)).to_string();
+        assert_eq!(told, format!("{server}: it took too long"));
         let own = kube::Error::LinesCodecMaxLineLengthExceeded;
         assert!(explained(Box::new(own)).is::<kube::Error>());
     }
@@ -235,6 +282,19 @@ mod tests {
         let certificate = connect(rustls::Error::InvalidCertificate(CertificateError::Expired));
         assert_eq!(told(kube::Error::Service(explained(certificate))), None, "the error says it");
         assert_eq!(next_step(anyhow::anyhow!("the disk is full").as_ref()), None);
+    }
+
+    #[test]
+    fn a_check_names_a_fix_that_fits_the_cause_and_does_not_send_the_reader_to_itself() {
+        let of = |error: BoxError| fix(anyhow::Error::new(kube::Error::Service(error)).as_ref());
+        let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
+        assert_eq!(of(explained(connect(refused))), UNREACHABLE);
+        let token = super::refused(SERVER, &Credentials::default(), Timestamp::UNIX_EPOCH);
+        assert!(of(token).starts_with("do what the line above says"), "the cause has its remedy");
+        let silent = silent(SERVER, Duration::from_secs(5));
+        assert_eq!(silent.to_string(), format!("the API server {SERVER} did not answer within 5 s"));
+        assert_eq!(fix(silent.as_ref()), SILENT);
+        assert!(fix(anyhow::anyhow!("it has no current context").as_ref()).starts_with("set KUBECONFIG"));
     }
 
     #[test]

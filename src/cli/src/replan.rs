@@ -8,6 +8,7 @@ use poolwright_controller::PlanFailure;
 use poolwright_controller::clock::SystemClock;
 use poolwright_core::Snapshot;
 use poolwright_core::plan::{Plan, PlanOptions, StopSignal, plan};
+use poolwright_terms::one_line;
 
 use crate::args::ReplanFlags;
 use crate::exit::{ExitStatus, Failure};
@@ -29,13 +30,14 @@ fn run_with(
     out: &mut impl Write,
 ) -> Result<ExitStatus, Failure> {
     let source = source::file(&flags.file).map_err(Failure::bad_input)?;
-    let saved = PlanFailure::read(&source.text).map_err(|cause| {
+    let mut saved = PlanFailure::read(&source.text).map_err(|cause| {
         Failure::bad_input(format!(
             "{}: {cause}; pass a file that `poolwright controller --save-failures` saved",
             source.name
         ))
     })?;
-    tell(&saved, out).map_err(Failure::writing)?;
+    let left_out = saved.snapshot.leave_out_unsound();
+    tell(&saved, &left_out, out).map_err(Failure::writing)?;
     let clock = SystemClock::new();
     let mut timer = SolveTimer::new(&clock, Some(LIMIT));
     let plan = plan(&saved.snapshot.into(), saved.now, &saved.options, &mut timer);
@@ -58,8 +60,8 @@ fn run_with(
     Ok(ExitStatus::Done)
 }
 
-/// Says what the file has. It is written before the plan, which may panic.
-fn tell(saved: &PlanFailure, out: &mut impl Write) -> std::io::Result<()> {
+/// Says what the file has, and what of it is left out. It is written before the plan, which may panic.
+fn tell(saved: &PlanFailure, left_out: &[String], out: &mut impl Write) -> std::io::Result<()> {
     let pods: Vec<String> = saved.pods.iter().map(ToString::to_string).collect();
     writeln!(
         out,
@@ -74,6 +76,13 @@ fn tell(saved: &PlanFailure, out: &mut impl Write) -> std::io::Result<()> {
             "There, a plan of this file did not fail: the bug needs something that the file does not have."
         )?;
     }
+    if !left_out.is_empty() {
+        writeln!(
+            out,
+            "Left out, because no cluster can have taught it: {}. Usual values count instead, so this plan may differ from that one.",
+            one_line(&left_out.join("; "))
+        )?;
+    }
     out.flush()
 }
 
@@ -84,12 +93,15 @@ mod tests {
     use std::sync::Arc;
 
     use poolwright_core::{Pod, PodKey, PodSpec};
+    use serde_json::{Value, json};
 
     use super::*;
 
-    /// Saves an input with one pod, and plans it again with this planner. Returns what was printed, and the outcome unless it panicked.
+    /// Saves an input with one pod, changes its snapshot, and plans it again with this planner. Returns what was printed, and the outcome
+    /// unless it panicked.
     fn replan(
         name: &str,
+        change: fn(&mut Value),
         planner: fn(&Snapshot, Timestamp, &PlanOptions, &mut dyn StopSignal) -> Plan,
     ) -> (String, Option<Result<ExitStatus, Failure>>) {
         let pod = Pod::waiting(PodKey::new("ml", "bad"), PodSpec::default());
@@ -103,6 +115,9 @@ mod tests {
         let directory: PathBuf =
             std::env::temp_dir().join(format!("poolwright-replan-{name}-{}", std::process::id()));
         let file = failure.write(&directory).unwrap();
+        let mut content: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        change(&mut content["snapshot"]);
+        std::fs::write(&file, content.to_string()).unwrap();
         let mut out = Vec::new();
         let outcome =
             catch_unwind(AssertUnwindSafe(|| run_with(planner, &ReplanFlags { file }, &mut out))).ok();
@@ -112,10 +127,23 @@ mod tests {
 
     #[test]
     fn an_input_that_the_controller_saved_is_planned_again() {
-        let (said, outcome) = replan("planned", plan);
+        let (said, outcome) = replan("planned", |_| (), plan);
         assert!(matches!(outcome, Some(Ok(ExitStatus::Done))), "{outcome:?}");
         assert!(said.contains("because a plan with them failed: ml/bad.\n"), "{said}");
         assert!(said.contains("Nodes: 0, for $0.00/h. Pods left out: 1.\nPod ml/bad: "), "{said}");
+        assert!(!said.contains("Left out, because"), "{said}");
+    }
+
+    #[test]
+    fn learned_counts_that_are_impossible_are_named_and_left_out() {
+        let forge = |snapshot: &mut Value| {
+            snapshot["gaps"] =
+                json!({"g5.xlarge/gpu": {"ended": [4_000_000_000_u32, 1], "lost": [], "used": 0}});
+        };
+        let (said, outcome) = replan("forged", forge, plan);
+        assert!(matches!(outcome, Some(Ok(ExitStatus::Done))), "{outcome:?}");
+        let wanted = "\nLeft out, because no cluster can have taught it: idle times of nodes of kind `g5.xlarge/gpu`. Usual values count";
+        assert!(said.contains(wanted), "{said}");
     }
 
     #[test]
@@ -124,7 +152,7 @@ mod tests {
             assert!(snapshot.pods.get(&PodKey::new("ml", "bad")).is_none(), "a bug");
             Plan::default()
         }
-        let (said, outcome) = replan("panicked", poisoned);
+        let (said, outcome) = replan("panicked", |_| (), poisoned);
         assert!(outcome.is_none(), "{outcome:?}");
         assert!(said.contains("because a plan with them failed: ml/bad.\n"), "{said}");
     }

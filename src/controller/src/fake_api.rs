@@ -115,7 +115,10 @@ impl State {
             }
             (&Method::PATCH, Some(mut object)) => {
                 let meta = &body["metadata"];
-                if differs("resourceVersion", &meta["resourceVersion"]) || differs("uid", &meta["uid"]) {
+                if differs("uid", &meta["uid"]) {
+                    return status(422, "metadata.uid: Invalid value: field is immutable");
+                }
+                if differs("resourceVersion", &meta["resourceVersion"]) {
                     return status(409, "Conflict");
                 }
                 merge(&mut object, body);

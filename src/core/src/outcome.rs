@@ -37,6 +37,15 @@ pub enum Outcome<'a> {
         /// The change that is needed.
         why: &'a str,
     },
+    /// The launch failed for a cause that may pass, and is repeated.
+    LaunchRetried {
+        /// The claim.
+        claim: &'a Claim,
+        /// The cause.
+        why: &'a str,
+        /// The time of the next try.
+        next: Timestamp,
+    },
     /// The API server refused to add a toleration to a pod.
     TolerationRefused {
         /// The pod.
@@ -74,6 +83,13 @@ pub fn respond(outcome: &Outcome<'_>, setbacks: &mut Setbacks, now: Timestamp) -
             let warning = event(Subject::Claim(claim.name.clone()), Reason::LaunchInvalid, why.to_owned());
             vec![warning, not_launched(claim, Reason::LaunchInvalid, why.to_owned())]
         }
+        Outcome::LaunchRetried { claim, why, next } => {
+            let why = why.trim_end_matches('.');
+            // It has no time, so that repetitions are recognised.
+            let warning = event(Subject::Claim(claim.name.clone()), Reason::LaunchRetried, why.to_owned());
+            let message = format!("{why}; {}", next_try(claim, next));
+            vec![warning, not_launched(claim, Reason::LaunchRetried, message)]
+        }
         Outcome::TolerationRefused { pod, why } => {
             if !setbacks.toleration_refused(&pod.namespace, now) {
                 return Vec::new();
@@ -104,6 +120,16 @@ fn none_available(claim: &Claim, unavailable: &[Unavailable]) -> Vec<Action> {
         Action::DeleteClaim { claim: claim.name.clone(), uid: claim.uid.clone(), only_if_empty: false },
         Action::PlanNow,
     ]
+}
+
+/// Says when a launch is tried again, unless its claim is given up before that.
+fn next_try(claim: &Claim, next: Timestamp) -> String {
+    let deadline = claim.created.checked_add(claim.deadlines.launch).unwrap_or(Timestamp::MAX);
+    if next < deadline {
+        format!("the next try is at {next:.0}")
+    } else {
+        format!("no try follows, because the launch deadline is {deadline:.0}")
+    }
 }
 
 fn not_launched(claim: &Claim, reason: Reason, message: String) -> Action {

@@ -4,50 +4,64 @@
 //! The facts: `ReconcilePods` and `elastic.go` in kubeflow/training-operator, `newLauncherJob` in kubeflow/mpi-operator, `pod.go` in
 //! ray-project/kuberay, the labels of jobset.sigs.k8s.io and leaderworkerset.sigs.k8s.io.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use poolwright_core::{GangMark, GroupRole};
+use poolwright_core::{GangMark, GangScheduler, GroupRole};
+use poolwright_terms::one_line;
 
 use crate::duration::ignored_annotations;
 use crate::error::object_name;
 use crate::pod::key_of;
 use crate::pod_sets::{self, MPI_ROLE, RAY_NODE, TRAINING_JOB, TRAINING_ROLE, needed_role};
 
-/// Labels and annotations that name the PodGroup of another scheduler: Volcano's, and that of the plugin coscheduling, whose older
-/// versions had other labels. How many pods start together is only in that PodGroup, which is not read.
-const OTHER_GROUPS: [&str; 5] = [
-    "scheduling.k8s.io/group-name",
-    "scheduling.volcano.sh/group-name",
-    "scheduling.x-k8s.io/pod-group",
-    "pod-group.scheduling.sigs.k8s.io",
-    "pod-group.scheduling.sigs.k8s.io/name",
+/// Labels and annotations that name the PodGroup of another scheduler. Only that PodGroup says how many pods start together.
+const MARKS: [(&str, GangScheduler); 3] = [
+    ("scheduling.k8s.io/group-name", GangScheduler::Volcano),
+    ("scheduling.volcano.sh/group-name", GangScheduler::Volcano),
+    ("scheduling.x-k8s.io/pod-group", GangScheduler::Coscheduling),
 ];
 
-/// Returns the label or annotation of a pod that names the PodGroup of another scheduler, and that PodGroup's name.
-fn other_group(meta: &ObjectMeta) -> Option<(&'static str, &str)> {
+/// Labels by which older versions of the plugin coscheduling named a group. They are not read.
+const UNREAD: [&str; 2] = ["pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name"];
+
+/// Returns the name in the model of the PodGroup of another scheduler that a pod belongs to.
+pub(crate) fn other_group(meta: &ObjectMeta) -> Option<String> {
     let (labels, annotations) = (meta.labels.as_ref(), meta.annotations.as_ref());
-    OTHER_GROUPS.into_iter().find_map(|key| {
+    MARKS.into_iter().find_map(|(key, scheduler)| {
         let label = labels.and_then(|all| all.get(key));
         let name = label.or_else(|| annotations.and_then(|all| all.get(key)))?;
-        Some((key, name.as_str()))
+        (!name.is_empty()).then(|| scheduler.model_name(&one_line(name)))
     })
 }
 
-/// Says that a pod without a node is planned singly, although it names the PodGroup of another scheduler; `None` if it names none.
+/// Returns whether a label or annotation of this key names the PodGroup of another scheduler.
+pub fn is_group_mark(key: &str) -> bool {
+    MARKS.iter().any(|(known, _)| *known == key)
+}
+
+/// Says that a pod without a node is planned singly, although a label names a group that is not read; `None` if there is no such
+/// label.
 pub fn planned_singly(from: &k8s::Pod) -> Option<String> {
-    let spec = from.spec.as_ref()?;
-    if spec.scheduling_group.is_some() || spec.node_name.as_ref().is_some_and(|node| !node.is_empty()) {
+    let (meta, spec) = (&from.metadata, from.spec.as_ref()?);
+    let has_node = spec.node_name.as_ref().is_some_and(|node| !node.is_empty());
+    if has_node || spec.scheduling_group.is_some() || other_group(meta).is_some() {
         return None;
     }
-    let (key, name) = other_group(&from.metadata)?;
-    let namespace = key_of(&from.metadata).namespace;
-    let group = object_name("PodGroup", Some(&namespace), Some(name));
+    told_of_unread(&key_of(meta).namespace, meta.labels.as_ref()?)
+}
+
+/// Says that a pod with these labels is planned singly; `None` if none of them names a group that is not read.
+pub(crate) fn told_of_unread(namespace: &str, labels: &BTreeMap<String, String>) -> Option<String> {
+    let (key, name) = UNREAD.into_iter().find_map(|key| Some((key, labels.get(key)?.as_str())))?;
+    let group = object_name("PodGroup", Some(namespace), Some(name));
     Some(format!(
         "`{key}` names {group}, which Poolwright does not read, so the pod is planned singly, not with the others of that group"
     ))
 }
 
-/// Returns what Poolwright does not read of a pod: annotations about its duration, and the PodGroup of another scheduler.
+/// Returns what Poolwright does not read of a pod: annotations about its duration, and a group of another scheduler.
 pub fn ignored_in_pod(from: &k8s::Pod) -> Option<String> {
     let all = [ignored_annotations(from), planned_singly(from)];
     Some(all.into_iter().flatten().collect::<Vec<String>>().join("; ")).filter(|text| !text.is_empty())
@@ -60,7 +74,8 @@ pub(crate) fn of_pod(from: &k8s::Pod, spec: &k8s::PodSpec) -> Option<(String, Ga
     let owner = meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))?;
     let label = |key: &str| meta.labels.as_ref()?.get(key).map(String::as_str);
     let annotation = |key: &str| meta.annotations.as_ref()?.get(key).map(String::as_str);
-    if spec.scheduling_group.is_some() || other_group(meta).is_some() {
+    let is_unread = meta.labels.iter().flatten().any(|(key, _)| UNREAD.contains(&key.as_str()));
+    if spec.scheduling_group.is_some() || is_unread || other_group(meta).is_some() {
         return None;
     }
     let key = key_of(meta);

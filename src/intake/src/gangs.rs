@@ -107,6 +107,7 @@ struct LeaderWorkerTemplate {
     volume_claim_templates: Vec<serde_json::Value>,
 }
 
+/// Makes a type one that an API server can be asked for.
 macro_rules! resource {
     ($object:ty, $group:literal, $version:literal, $kind:literal, $plural:literal) => {
         impl k8s_openapi::Resource for $object {
@@ -131,6 +132,8 @@ macro_rules! resource {
         }
     };
 }
+
+pub(crate) use resource;
 
 resource!(JobSet, "jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets");
 resource!(LeaderWorkerSet, "leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets");

@@ -5,6 +5,8 @@ mod adopted;
 mod autoscalers;
 mod bound;
 mod choices;
+mod counted;
+mod divided;
 mod family;
 mod fields;
 mod gangs;
@@ -304,6 +306,8 @@ fn read_within<'a>(
     }
     reports::put_in(&objects, &mut manifest);
     shared.gangs.form(&mut manifest, &shared.owned);
+    let unread = gangs::unread(&manifest.pods);
+    manifest.notes.extend(unread);
     shared.bound.tell(&mut manifest);
     let unread = storage::unread(&objects, &manifest);
     manifest.notes.extend(unread);

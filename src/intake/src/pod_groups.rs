@@ -1,5 +1,5 @@
-//! PodGroups of the kube-scheduler in Kubernetes 1.36. Other schedulers have kinds of the same name in other
-//! API groups, which Poolwright ignores.
+//! PodGroups of the kube-scheduler in Kubernetes 1.36. Other schedulers have kinds of the same name in other API groups
+//! ([`crate::other_groups`]).
 
 use k8s_openapi::api::core::v1::PodSpec;
 use k8s_openapi::api::scheduling::v1alpha2 as k8s;
@@ -57,6 +57,7 @@ pub(crate) fn convert(from: &k8s::PodGroup) -> Result<PodGroup, FieldProblem> {
         roles: Vec::new(),
         unmodelled,
         stands_for: None,
+        held: None,
     })
 }
 

@@ -24,7 +24,7 @@ use crate::template::{Expanded, Expansion, GangOf, Making, Role, Template, count
 use crate::workload::selecting;
 use crate::workloads::{BEING_DELETED, ENDED, SUSPENDED};
 
-pub(crate) use layouts::{MPI_ROLE, RAY_NODE, TRAINING_JOB, TRAINING_ROLE, needed_role};
+pub(crate) use layouts::{MPI_ROLE, RAY_NODE, TRAINING_JOB, TRAINING_ROLE, VOLCANO_TASK, needed_role};
 
 type Problems = Vec<FieldProblem>;
 

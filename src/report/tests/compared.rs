@@ -76,8 +76,8 @@ fn pod(at: usize, requests: ResourceList) -> Pod {
     Pod {
         key: format!("default/p{at}").parse::<PodKey>().unwrap(),
         uid: Uid(format!("p{at}")),
-        labels: BTreeMap::new(),
-        spec: PodSpec { requests, ..PodSpec::default() },
+        labels: BTreeMap::new().into(),
+        spec: PodSpec { requests, ..PodSpec::default() }.into(),
         request_origins: vec![],
         owner: None,
         volumes: vec![],

@@ -109,7 +109,7 @@ fn pod(name: &str, app: usize) -> Pod {
     let labels =
         BTreeMap::from([("app".to_owned(), format!("app{app}")), ("tier".to_owned(), "web".to_owned())]);
     let spec = PodSpec { requests, ..PodSpec::default() };
-    Pod { labels, ..Pod::waiting(PodKey::new("default", name), spec) }
+    Pod { labels: labels.into(), ..Pod::waiting(PodKey::new("default", name), spec) }
 }
 
 fn selector(app: usize) -> Vec<Requirement> {

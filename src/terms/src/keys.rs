@@ -89,7 +89,7 @@ pub const FIELD_MANAGER: &str = "poolwright-controller";
 pub const LEASE: &str = "poolwright-controller";
 /// Annotation on the Lease: the version of the leader.
 pub const VERSION_ANNOTATION: &str = "poolwright.dev/version";
-/// Annotation on the Lease: the date of the oldest price that the leader uses, if its prices have dates.
+/// Annotation on the Lease: the date of the oldest price of what the pools may buy, if the leader's prices have dates.
 pub const PRICES_AS_OF_ANNOTATION: &str = "poolwright.dev/prices-as-of";
 /// The name under which the controller reports events.
 pub const REPORTING_CONTROLLER: &str = "poolwright.dev/controller";

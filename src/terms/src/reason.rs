@@ -96,6 +96,7 @@ reasons! {
     InvalidRequirement: "A requirement of the pool is invalid.", "Correct the entry of `spec.template.spec.requirements` that the message names.";
     InvalidSpot: "`spec.spot` of the pool is invalid.", "Write the field that the message names as a number or a percentage, such as `20%`.";
     LaunchInvalid: "The cloud rejected the launch, and would reject it again.", "Correct the node class as the message says.";
+    LaunchRetried: "A launch failed for a cause that may pass, such as throttling. Poolwright repeats it until the launch deadline.", "Nothing. If it lasts, read the cause in the message: usually the cloud throttles calls or does not answer.";
     LaunchTimeout: "No instance was launched in time. Poolwright deletes the claim and plans its pods again.", "Read the earlier events of the claim, or raise `deadlines.launch`.";
     Launched: "An instance was launched for the claim.", "Nothing.";
     LimitReached: "A limit of the pool leaves pods waiting.", "Raise `spec.limits`, or remove work.";
@@ -117,11 +118,11 @@ reasons! {
     NotDetachedInTime: "Volumes are still attached to the node, and Poolwright waits no longer.", "Check the CSI driver of these volumes.";
     NotScheduledAsPlanned: "The scheduler did not place a pod on the node that Poolwright bought for it.", "Read the scheduler's own event on the pod.";
     NotYetTried: "The scheduler has not tried the pod yet.", "Nothing.";
-    OfferingsHeldBack: "The pod fits some offerings, but all of them failed recently.", "Wait, or allow more types, zones or capacity types in a pool.";
+    OfferingsHeldBack: "The pod fits some offerings, but all that limits allow failed recently.", "Wait, or allow more types, zones or capacity types in a pool.";
     OtherScheduler: "Another scheduler places the pod.", "Nothing.";
     PlanFailed: "A plan with the pod fails. That is a bug of Poolwright, which plans without the pod for an hour.", "Report it with the log of the controller, and with the input of the plan, which --save-failures saves.";
     PodGroupMissing: "The PodGroup of the pod does not exist.", "Create the PodGroup.";
-    PodGroupPending: "The gang of the pod waits for more pods.", "Nothing. If it takes long, check the controller that creates the other pods.";
+    PodGroupPending: "The gang of the pod waits for more pods, or in a queue.", "Nothing. If it takes long, check the controller that creates the other pods, or the queue that the message names.";
     PodsExpected: "The node is kept for pods that are planned for it.", "Nothing.";
     PodsProtected: "Pods on the node are protected from eviction.", "Check the annotations that the message names.";
     PoolChanged: "The pool or its node class has changed since the claim was created.", "Nothing: Poolwright replaces the node when the disruption budgets allow it.";
@@ -147,6 +148,7 @@ reasons! {
     StartupTaintsPresent: "The node still has startup taints.", "Check the component that removes them.";
     StockOut: "None of the claim's offerings is available now. Poolwright does not buy them for a while, and plans the pods again.", "Nothing. If it repeats, allow more types, zones or capacity types.";
     Terminating: "Poolwright is terminating the instance.", "Nothing.";
+    TerminationRetried: "A cloud did not terminate the instance of a claim. Poolwright repeats the call until the instance is gone.", "Read the cause in the message. If it lasts, check the rights of the controller in the cloud.";
     TimeIsUp: "The deadline of the node has passed, and pods still run on it.", "If the work needs longer, raise `deadlines.termination`.";
     TooManyPodsExpected: "A controller is about to create more pods than Poolwright plans ahead for. It plans for the others when they exist.", "Check the number of pods that the controller asks for, or set a ResourceQuota.";
     TopologyRule: "Rules about other pods leave no place for the pod: topology spread, affinity, anti-affinity or a volume that they share.", "Relax the rule that the message names, or allow more zones in a pool.";
@@ -159,7 +161,7 @@ reasons! {
     VolumeUnusable: "The pod cannot use one of its volumes until you correct something.", "Correct the PersistentVolumeClaim, volume or StorageClass that the message names.";
     VolumesAttached: "Volumes are still attached to the node.", "Nothing. If it takes long, check the CSI driver.";
     WithinLimits: "No limit of the pool leaves pods waiting.", "Nothing.";
-    WriteDenied: "The API server denies a change of the node or pod, because RBAC or an admission policy forbids it. Poolwright tries again within five minutes, unless the instance is gone.", "Allow Poolwright to change nodes and pods: check RBAC and admission policies.";
+    WriteDenied: "The API server denies a change of the node, pod or NodeClaim, because RBAC or an admission policy forbids it. Poolwright tries again within five minutes. It leaves a Node object to you if a policy denies its deletion.", "Allow Poolwright to change nodes, pods and NodeClaims: check RBAC and admission policies.";
 }
 
 impl Reason {

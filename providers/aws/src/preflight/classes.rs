@@ -35,7 +35,7 @@ fn of_class((name, spec, parts): &Parts<'_>, scope: &Scope) -> Vec<CheckResult> 
     let uses_alias = spec.ami_selector_terms.iter().any(|term| term.alias.is_some());
     let image = if uses_alias && scope.kubernetes.is_none() {
         Verdict::undetermined(
-            "the image of an alias depends on the Kubernetes version of the cluster, which does not answer",
+            "the image of an alias depends on the Kubernetes version of the cluster, which is not known",
         )
     } else {
         found(&parts.images, edit("amiSelectorTerms"), |images| images_of(images))

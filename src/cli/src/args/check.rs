@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::ValueEnum;
+
 use super::clouds::{accounts, examples};
-use super::{CloudFlags, DefaultLimit, ListFormat, Nodes};
+use super::{CloudFlags, DefaultLimit, Nodes};
 
 /// Flags of `check`.
 #[derive(Debug, clap::Args)]
@@ -59,8 +61,8 @@ pub struct CheckFlags {
     pub context: Option<String>,
 
     /// How to print the results
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
-    pub output: ListFormat,
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = CheckFormat::Table)]
+    pub output: CheckFormat,
 
     /// Flags of the clouds.
     #[command(flatten)]
@@ -72,6 +74,32 @@ impl CheckFlags {
     pub fn controller_namespace(&self) -> Option<&str> {
         let of_account = self.service_account.as_ref().map(|account| account.namespace.as_str());
         self.namespace.as_deref().or(of_account)
+    }
+
+    /// Returns whether sentences name everything that they are about, instead of the first few.
+    pub fn names_all(&self) -> bool {
+        self.output != CheckFormat::Table
+    }
+}
+
+/// How to print the results of checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CheckFormat {
+    /// A table
+    Table,
+    /// A table with all names, as wide as it needs
+    Wide,
+    /// One JSON document, with all names
+    Json,
+}
+
+impl std::fmt::Display for CheckFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Table => "table",
+            Self::Wide => "wide",
+            Self::Json => "json",
+        })
     }
 }
 

@@ -1,11 +1,12 @@
 //! Flags of `poolwright explain`, and the names of objects.
 
 use std::ffi::OsStr;
+use std::fmt;
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Command, ValueEnum};
 
-use super::{InputFlags, OnlyJson, SearchFlags};
+use super::{InputFlags, SearchFlags};
 
 /// Flags of `explain`.
 #[derive(Debug, clap::Args)]
@@ -36,9 +37,9 @@ pub struct ExplainFlags {
     #[arg(short, long, value_name = "NAMESPACE", conflicts_with = "trace")]
     pub namespace: Option<String>,
 
-    /// Print as JSON
-    #[arg(short, long, value_enum, value_name = "FORMAT")]
-    pub output: Option<OnlyJson>,
+    /// How to print the explanation
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ExplainFormat::Text)]
+    pub output: ExplainFormat,
 
     /// What to explain from.
     #[command(flatten)]
@@ -47,6 +48,27 @@ pub struct ExplainFlags {
     /// How far to search.
     #[command(flatten)]
     pub search: SearchFlags,
+}
+
+/// How to print an explanation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExplainFormat {
+    /// The reasons, in a few lines
+    Text,
+    /// The same, and below them labels, ids, prices and ages
+    Wide,
+    /// One JSON object, with the reasons
+    Json,
+}
+
+impl fmt::Display for ExplainFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Text => "text",
+            Self::Wide => "wide",
+            Self::Json => "json",
+        })
+    }
 }
 
 impl ExplainFlags {

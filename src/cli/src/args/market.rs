@@ -27,24 +27,6 @@ pub struct MarketFlags {
     pub clouds: CloudFlags<Market>,
 }
 
-/// How to print a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ListFormat {
-    /// A table
-    Table,
-    /// One JSON document
-    Json,
-}
-
-impl std::fmt::Display for ListFormat {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Self::Table => "table",
-            Self::Json => "json",
-        })
-    }
-}
-
 /// How to print a list of offerings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MarketFormat {

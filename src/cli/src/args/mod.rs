@@ -25,13 +25,13 @@ use std::path::PathBuf;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-pub use check::{CheckFlags, ServiceAccount};
+pub use check::{CheckFlags, CheckFormat, ServiceAccount};
 pub use clouds::{CloudFlags, Market, Nodes};
 pub use controller::{ControllerFlags, LogFormat, PlacementMode};
 pub use convert::ConvertFlags;
 pub use debug::{DebugCommand, DebugFlags, ReplanFlags};
-pub use explain::{ExplainFlags, Explainable};
-pub use market::{GpusFlags, ListFormat, MarketFlags, MarketFormat, PricesFlags};
+pub use explain::{ExplainFlags, ExplainFormat, Explainable};
+pub use market::{GpusFlags, MarketFlags, MarketFormat, PricesFlags};
 pub use min_values::MinValuesMode;
 pub use open::OpenFlags;
 pub use overrides::{ConsolidationChoice, LeastValues, PoolOverrides};

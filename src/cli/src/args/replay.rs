@@ -134,6 +134,8 @@ pub struct ReplayFlags {
 pub enum ReplayFormat {
     /// Tables, at most 80 columns wide
     Text,
+    /// Tables with more columns and all reasons
+    Wide,
     /// One document, with the series behind the plot
     Json,
     /// One figure per line: figure, pool, capacity type, value
@@ -144,6 +146,7 @@ impl fmt::Display for ReplayFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Text => "text",
+            Self::Wide => "wide",
             Self::Json => "json",
             Self::Csv => "csv",
         })

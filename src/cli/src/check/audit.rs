@@ -19,6 +19,7 @@ use poolwright_core::{Claim, Instances, ListedInstance, Node, Pool, Snapshot, Ui
 use poolwright_provider_contract::preflight::{CheckResult, Verdict};
 use poolwright_provider_contract::{ConnectError, Instance, Site};
 
+use super::cluster::NOT_CHECKED;
 use crate::args::CheckFlags;
 use crate::clouds::clouds;
 use crate::connect::{self, Patience};
@@ -36,13 +37,25 @@ struct Seen {
     snapshot: Snapshot,
     /// The money limit of pools that state none.
     default_usd_per_hour: Option<UsdPerHour>,
-    /// The instances of the clouds that the flags enable, and the kinds of their node classes.
-    instances: Result<(Vec<Instance>, BTreeSet<&'static str>), String>,
+    listed: Listed,
     now: Timestamp,
 }
 
-/// Reads the cluster and the clouds, and compares them.
-pub async fn run(flags: &CheckFlags, classes: &NodeClasses) -> Vec<CheckResult> {
+/// The instances of the clouds that the flags enable.
+#[derive(Default)]
+struct Listed {
+    instances: Vec<Instance>,
+    /// The kinds of their node classes.
+    kinds: BTreeSet<&'static str>,
+    /// Why the instances of other clouds could not be listed.
+    failures: Vec<String>,
+}
+
+/// Reads the cluster and the clouds, and compares them. `is_reached` says whether the API server can be used.
+pub async fn run(flags: &CheckFlags, classes: &NodeClasses, is_reached: bool) -> Vec<CheckResult> {
+    if !is_reached {
+        return vec![CheckResult::new(AUDIT, "objects", Verdict::undetermined(NOT_CHECKED))];
+    }
     match read(flags, classes).await {
         Ok(seen) => verdicts(&seen),
         Err(error) => vec![("objects".to_owned(), Verdict::undetermined(causes(error.as_ref())))],
@@ -87,7 +100,7 @@ async fn read(flags: &CheckFlags, classes: &NodeClasses) -> Result<Seen> {
     Ok(Seen {
         snapshot,
         default_usd_per_hour: flags.default_limit.usd_per_hour(),
-        instances: instances(&site, classes).await,
+        listed: instances(&site, classes).await,
         now,
     })
 }
@@ -113,41 +126,47 @@ where
     Ok(Api::<K>::all(client.clone()).list(which).await?.items)
 }
 
-/// Lists the instances of the clouds that node classes use and the flags enable.
-async fn instances(
-    site: &Site,
-    classes: &NodeClasses,
-) -> Result<(Vec<Instance>, BTreeSet<&'static str>), String> {
-    let (mut all, mut kinds) = (Vec::new(), BTreeSet::new());
+/// Lists the instances of the clouds that node classes use and the flags enable, each cloud by itself.
+async fn instances(site: &Site, classes: &NodeClasses) -> Listed {
+    let mut all = Listed::default();
     for cloud in clouds() {
         let kind = cloud.node_class.kind.kind;
         if !classes.keys().any(|class| class.kind == kind) {
             continue;
         }
-        let connected = cloud.connect.connect(site).await.map_err(|error| match error {
-            ConnectError::BadFlag(why) | ConnectError::Cluster(why) => why,
-        })?;
-        let Some(connected) = connected else { continue };
-        all.extend(connected.provider.list().await.map_err(|error| format!("{}: {error}", cloud.short))?);
-        kinds.insert(kind);
+        let found = match cloud.connect.connect(site).await {
+            Ok(None) => continue,
+            Ok(Some(connected)) => {
+                connected.provider.list().await.map_err(|error| format!("{}: {error}", cloud.short))
+            }
+            Err(ConnectError::BadFlag(why) | ConnectError::Cluster(why)) => Err(why),
+        };
+        match found {
+            Ok(found) => {
+                all.instances.extend(found);
+                all.kinds.insert(kind);
+            }
+            Err(why) => all.failures.push(why),
+        }
     }
-    Ok((all, kinds))
+    all
 }
 
 fn verdicts(seen: &Seen) -> Vec<(String, Verdict)> {
     let mut all = Vec::new();
     let mut snapshot = seen.snapshot.clone();
-    let none = (Vec::new(), BTreeSet::new());
-    let (instances, kinds) = seen.instances.as_ref().unwrap_or(&none);
-    match &seen.instances {
-        Ok(_) if !kinds.is_empty() => {
-            snapshot.instances = Some(Instances::new(seen.now, instances.iter().map(listed)));
-        }
-        Ok(_) => all.push((
-            "instances".to_owned(),
-            Verdict::undetermined("no enabled cloud can list instances; add the flags that enable the clouds of your controller"),
-        )),
-        Err(why) => all.push(("instances".to_owned(), Verdict::undetermined(why.clone()))),
+    let Listed { instances, kinds, failures } = &seen.listed;
+    let mut unknown = |why: &str| all.push(("instances".to_owned(), Verdict::undetermined(why)));
+    for why in failures {
+        unknown(why);
+    }
+    if !kinds.is_empty() {
+        let of: Vec<&str> = kinds.iter().copied().collect();
+        snapshot.instances = Some(Instances::new(&of, seen.now, instances.iter().map(listed)));
+    } else if failures.is_empty() {
+        unknown(
+            "no enabled cloud can list instances; add the flags that enable the clouds of your controller",
+        );
     }
     let options = PlanOptions { default_usd_per_hour: seen.default_usd_per_hour, ..PlanOptions::default() };
     let found = broken(&snapshot, &options, kinds, seen.now);
@@ -252,6 +271,7 @@ fn over_limit(pool: Option<&Pool>, exceeded: &Exceeded) -> Verdict {
     let its = if *is_default { "the default limit" } else { "its limit" };
     let why = match name.as_str() {
         "usdPerHour" => format!("its nodes cost {used}, more than {its} of ${most}/h"),
+        "nodes" if used == "1" => format!("it has 1 node, more than {its} of {most}"),
         "nodes" => format!("it has {used} nodes, more than {its} of {most}"),
         resource => format!("its nodes have {used} of {resource}, more than {its} of {most}"),
     };
@@ -307,6 +327,10 @@ mod tests {
 
     const OPEN: [&str; 3] = ["Launched", "Registered", "Initialized"];
 
+    fn listing(instances: Vec<Instance>) -> Listed {
+        Listed { instances, kinds: ["KwokNodeClass"].into(), failures: Vec::new() }
+    }
+
     fn seen() -> Seen {
         Seen {
             snapshot: snapshot(
@@ -315,7 +339,7 @@ mod tests {
                 [pool(&json!({}))],
             ),
             default_usd_per_hour: None,
-            instances: Ok((vec![instance("a"), instance("b")], ["KwokNodeClass"].into())),
+            listed: listing(vec![instance("a"), instance("b")]),
             now: "2026-03-01T12:00:00Z".parse().unwrap(),
         }
     }
@@ -340,8 +364,16 @@ mod tests {
     #[test]
     fn claims_without_instances_and_instances_without_claims_are_named() {
         let mut seen = seen();
-        seen.instances = Ok((vec![instance("a"), instance("lost")], ["KwokNodeClass"].into()));
+        seen.listed = listing(vec![instance("a"), instance("lost")]);
         assert_eq!(names_of_wrong(&seen), ["NodeClaim b", "instance kwok://lost"]);
+        seen.listed.failures.push("AWS: throttled".to_owned());
+        assert_eq!(
+            names_of_wrong(&seen),
+            ["NodeClaim b", "instance kwok://lost"],
+            "whatever another cloud says"
+        );
+        let (name, said) = verdicts(&seen).remove(0);
+        assert!(matches!(said, Verdict::Undetermined(_)), "{name}: {said:?}");
         seen.now = "2026-03-01T11:05:00Z".parse().unwrap();
         assert_eq!(names_of_wrong(&seen), [""; 0], "it may still be under way");
     }
@@ -364,7 +396,7 @@ mod tests {
             claim("gone", &[]),
         ];
         seen.snapshot = snapshot(claims, nodes(), []);
-        seen.instances = Err("not asked".to_owned());
+        seen.listed = Listed { failures: vec!["not asked".to_owned()], ..Listed::default() };
         assert_eq!(names_of_wrong(&seen), [""; 0]);
     }
 

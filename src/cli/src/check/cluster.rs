@@ -1,5 +1,6 @@
 //! Runs the checks of the cluster: queries the API server. Other modules evaluate the responses.
 
+use anyhow::Result;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -7,7 +8,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{GetParams, ListParams};
 use kube::client::Body;
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client, Config, ResourceExt};
 use poolwright_api::NodePool;
 use poolwright_controller::causes;
 use poolwright_controller::clock::Clock;
@@ -19,12 +20,16 @@ use crate::clouds;
 use crate::connect::{self, Patience};
 use crate::credentials::Credentials;
 use crate::node_classes::{self, Known, NodeClasses};
+use crate::reach;
 
 /// The group of the checks.
 const CLUSTER: &str = "Cluster";
 
 /// The group of the checks of the running controller.
 const CONTROLLER: &str = "Controller";
+
+/// What is said of checks that need the API server, if it cannot be used.
+pub const NOT_CHECKED: &str = "not checked, because the API server cannot be used";
 
 /// The selector of unfinished pods.
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
@@ -34,7 +39,7 @@ const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 pub struct Cluster {
     /// The results.
     pub results: Vec<CheckResult>,
-    /// The minor version of the cluster's Kubernetes: `1.36`.
+    /// The minor version of the cluster's Kubernetes: `1.36`. `None` if the API server cannot be used.
     pub kubernetes: Option<String>,
     /// Its node classes.
     pub classes: NodeClasses,
@@ -50,19 +55,19 @@ pub async fn check(flags: &CheckFlags, from_files: &NodeClasses, clock: &dyn Clo
         Ok((client, config)) => {
             let all = Credentials::of(&config).all();
             credentials.extend(all.iter().map(|one| result(one.kind(), one.verdict(clock.now()))));
-            version(&client).await.map(|version| (client, version)).map_err(|error| causes(&error))
+            version(&client, &config).await.map(|version| (client, version))
         }
-        Err(error) => Err(causes(error.as_ref())),
+        Err(error) => Err(error),
     };
     let (client, version) = match reached {
         Ok(reached) => reached,
-        Err(why) => {
-            let fix = "set KUBECONFIG, --kubeconfig or --context, so that `kubectl cluster-info` succeeds";
+        Err(error) => {
+            let (why, fix) = (causes(error.as_ref()), reach::fix(error.as_ref()));
             let mut results = vec![result("API server", Verdict::wrong(why, fix))];
             results.extend(credentials);
             results.extend(
                 ["clock", "custom resources", "rights", "device plugin"]
-                    .map(|name| result(name, Verdict::undetermined("the API server does not answer"))),
+                    .map(|name| result(name, Verdict::undetermined(NOT_CHECKED))),
             );
             return Cluster { results, ..Cluster::default() };
         }
@@ -79,14 +84,14 @@ pub async fn check(flags: &CheckFlags, from_files: &NodeClasses, clock: &dyn Clo
     }
     let rules = rights::rules(flags.controller_namespace());
     let answers = rights::ask(&client, &rules, flags.service_account.as_ref()).await;
-    results.extend(
-        rights::verdicts(&rules, &answers, flags.service_account.as_ref())
-            .into_iter()
-            .map(|(name, verdict)| result(&name, verdict)),
-    );
-    // If node classes cannot be listed, the check of rights reports it.
+    let of_rights = rights::verdict(&rules, &answers, flags.service_account.as_ref(), flags.names_all());
+    results.push(result("rights", of_rights));
     let mut notes = Vec::new();
-    let Known { classes, broken } = node_classes::list(&client, &mut notes).await.unwrap_or_default();
+    let listed = node_classes::list(&client, &mut notes).await;
+    let Known { classes, broken } = listed.unwrap_or_else(|(kind, error)| {
+        notes.push(format!("cannot list {kind}: {}", causes(&error)));
+        Known::default()
+    });
     results.extend(notes.into_iter().map(|note| result("node classes", Verdict::undetermined(note))));
     for (class, why) in broken {
         let fix = format!("kubectl edit {} {}", class.kind.to_lowercase(), class.name);
@@ -100,9 +105,11 @@ pub async fn check(flags: &CheckFlags, from_files: &NodeClasses, clock: &dyn Clo
         results.push(result("right to make bootstrap tokens", verdict));
     }
     results.push(result("device plugin", plugin(&client, &classes).await));
-    // If pods cannot be listed, the check of rights reports it.
     let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default().fields(UNFINISHED)).await;
-    let durations = pods.ok().and_then(|pods| readiness::durations(&pods.items));
+    let durations = match pods {
+        Ok(pods) => readiness::durations(&pods.items, flags.names_all()),
+        Err(error) => Some(Verdict::undetermined(format!("cannot list pods: {}", causes(&error)))),
+    };
     results.extend(durations.map(|verdict| result("durations of pods", verdict)));
     let seen = controller::Seen {
         leases: &controller::leases(&client, flags).await,
@@ -110,13 +117,17 @@ pub async fn check(flags: &CheckFlags, from_files: &NodeClasses, clock: &dyn Clo
         pools: &controller::pools(&client).await,
         classes: &classes,
         now: date.unwrap_or_else(|| clock.now()),
+        names_all: flags.names_all(),
     };
-    let verdicts = controller::verdicts(&seen);
-    results.extend(verdicts.into_iter().map(|(name, verdict)| CheckResult::new(CONTROLLER, &name, verdict)));
+    let verdicts = controller::verdicts(&seen).into_iter();
+    // The controller comes first: most people who run this check ask whether it works.
+    let results =
+        verdicts.map(|(name, verdict)| CheckResult::new(CONTROLLER, &name, verdict)).chain(results).collect();
     Cluster { results, kubernetes: Some(version), classes }
 }
 
-async fn version(client: &Client) -> kube::Result<String> {
+async fn version(client: &Client, config: &Config) -> Result<String> {
+    connect::answers(client, config).await?;
     let version = client.apiserver_version().await?;
     // Managed clusters append a `+`: `36+`.
     let minor: String = version.minor.chars().take_while(char::is_ascii_digit).collect();

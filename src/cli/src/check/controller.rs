@@ -1,9 +1,9 @@
 //! Checks of the running controller: who leads, which version it is, how old its prices are, and which pools and node classes it
 //! cannot use.
 
+use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::ListParams;
@@ -12,16 +12,14 @@ use poolwright_api::NodePool;
 use poolwright_controller::causes;
 use poolwright_provider_contract::preflight::Verdict;
 use poolwright_terms::keys::{LEASE, PRICES_AS_OF_ANNOTATION, VERSION_ANNOTATION};
+use poolwright_terms::{ConditionType, Reason};
 
 use crate::args::CheckFlags;
+use crate::lease;
 use crate::node_classes::{NodeClass, NodeClasses};
 use crate::price_age;
 use crate::top::words::age;
 
-/// The namespace that the manifests of the controller use. It is tried if you may not look into all namespaces.
-const NAMESPACE: &str = "poolwright";
-/// The duration of a Lease that does not specify one.
-const LASTS: SignedDuration = SignedDuration::from_secs(15);
 /// What to look at if no controller leads.
 const LOOK: &str = "see that the controller runs: kubectl get pods -A | grep poolwright, then kubectl logs of its pod; docs/operations.md says how to start it";
 
@@ -37,26 +35,16 @@ pub struct Seen<'a> {
     pub classes: &'a NodeClasses,
     /// The time.
     pub now: Timestamp,
+    /// Whether sentences name everything that they are about, instead of the first.
+    pub names_all: bool,
 }
 
 /// Reads the Leases with our name: that of `-n`, or else those of all namespaces.
 pub async fn leases(client: &Client, flags: &CheckFlags) -> Result<Vec<Lease>, String> {
-    if let Some(namespace) = &flags.namespace {
-        return lease_in(client, namespace).await;
+    match &flags.namespace {
+        Some(namespace) => lease::read_in(client, namespace).await,
+        None => lease::read(client, flags.controller_namespace().unwrap_or(lease::NAMESPACE)).await,
     }
-    let named = ListParams::default().fields(&format!("metadata.name={LEASE}"));
-    match Api::<Lease>::all(client.clone()).list(&named).await {
-        Ok(listed) => Ok(listed.items),
-        Err(kube::Error::Api(status)) if status.code == 403 => {
-            lease_in(client, flags.controller_namespace().unwrap_or(NAMESPACE)).await
-        }
-        Err(error) => Err(causes(&error)),
-    }
-}
-
-async fn lease_in(client: &Client, namespace: &str) -> Result<Vec<Lease>, String> {
-    let lease = Api::<Lease>::namespaced(client.clone(), namespace).get_opt(LEASE).await;
-    lease.map(|found| found.into_iter().collect()).map_err(|error| causes(&error))
 }
 
 /// Reads the pools; none if their kind is not installed.
@@ -70,44 +58,20 @@ pub async fn pools(client: &Client) -> Result<Vec<NodePool>, String> {
 
 /// Evaluates what was read.
 pub fn verdicts(seen: &Seen<'_>) -> Vec<(String, Verdict)> {
-    let lease = seen.leases.as_ref().ok().and_then(|leases| newest(leases));
+    let lease = seen.leases.as_ref().ok().and_then(|leases| lease::newest(leases));
     let mut all = vec![("leader".to_owned(), leader(seen, lease))];
-    let leading = lease.filter(|lease| is_held(lease, seen.now));
+    let leading = lease.filter(|lease| lease::is_held(lease, seen.now));
     if let Some(lease) = leading {
         all.push(("version".to_owned(), version(lease)));
         all.push(("prices".to_owned(), prices(lease, seen.now)));
     }
-    all.extend(of_pools(seen.pools, leading.is_some()));
+    all.extend(of_pools(seen.pools, leading.is_some(), seen.names_all));
     all.extend(
         seen.classes
             .iter()
             .filter_map(|(name, class)| Some((name.to_string(), of_class(class, leading.is_some())?))),
     );
     all
-}
-
-/// Returns the Lease that was renewed last, because each namespace may have one.
-fn newest(leases: &[Lease]) -> Option<&Lease> {
-    leases.iter().max_by_key(|lease| renewed(lease))
-}
-
-fn renewed(lease: &Lease) -> Option<Timestamp> {
-    lease.spec.as_ref()?.renew_time.as_ref().map(|time| time.0)
-}
-
-fn holder(lease: &Lease) -> Option<&str> {
-    lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())
-}
-
-fn lasts(lease: &Lease) -> SignedDuration {
-    let seconds = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds);
-    seconds.map_or(LASTS, |seconds| SignedDuration::from_secs(seconds.into()))
-}
-
-/// Returns whether a controller holds the Lease now.
-fn is_held(lease: &Lease, now: Timestamp) -> bool {
-    holder(lease).is_some()
-        && renewed(lease).is_some_and(|renewed| now.duration_since(renewed) <= lasts(lease))
 }
 
 fn leader(seen: &Seen<'_>, lease: Option<&Lease>) -> Verdict {
@@ -134,26 +98,14 @@ fn leader(seen: &Seen<'_>, lease: Option<&Lease>) -> Verdict {
             LOOK,
         );
     };
-    let place = format!("Lease {}/{LEASE}", lease.namespace().unwrap_or_default());
-    let ago = renewed(lease).map_or("an unknown time".to_owned(), |renewed| age(renewed, seen.now));
-    let Some(holder) = holder(lease) else {
-        return Verdict::wrong(
-            format!("no controller leads: the last leader stopped and released the {place} {ago} ago"),
-            LOOK,
-        );
-    };
-    if !is_held(lease, seen.now) {
-        return Verdict::wrong(
-            format!(
-                "no controller leads: {holder} last renewed the {place} {ago} ago, and it lasts {} s. Nothing is bought or terminated",
-                lasts(lease).as_secs()
-            ),
-            LOOK,
-        );
+    if let Some(why) = lease::why_nobody_leads(lease, seen.now) {
+        return Verdict::wrong(format!("no controller leads: {why}. Nothing is bought or terminated"), LOOK);
     }
+    let (named, ago) = (lease::named(lease), lease::renewed_since(lease, seen.now));
     let acquired = lease.spec.as_ref().and_then(|spec| spec.acquire_time.as_ref());
     let since = acquired.map_or(String::new(), |acquired| format!(" for {}", age(acquired.0, seen.now)));
-    Verdict::fine(format!("{holder} leads{since}; it renewed the {place} {ago} ago"))
+    let holder = lease::holder(lease).unwrap_or_default();
+    Verdict::fine(format!("{holder} leads{since}; it renewed the {named} {ago} ago"))
 }
 
 fn version(lease: &Lease) -> Verdict {
@@ -189,7 +141,7 @@ fn prices(lease: &Lease, now: Timestamp) -> Verdict {
 }
 
 /// Evaluates the condition `Ready` of each pool: one result if all are ready, otherwise one for each that is not.
-fn of_pools(pools: &Result<Vec<NodePool>, String>, is_led: bool) -> Vec<(String, Verdict)> {
+fn of_pools(pools: &Result<Vec<NodePool>, String>, is_led: bool, names_all: bool) -> Vec<(String, Verdict)> {
     let pools = match pools {
         Ok(pools) if pools.is_empty() => return Vec::new(),
         Ok(pools) => pools,
@@ -215,12 +167,39 @@ fn of_pools(pools: &Result<Vec<NodePool>, String>, is_led: bool) -> Vec<(String,
         let are = if ready == 1 { "1 is ready".to_owned() } else { format!("all {ready} are ready") };
         all.push(("node pools".to_owned(), Verdict::fine(are)));
     }
-    all.extend(money_limits(pools));
+    all.extend(
+        pools.iter().filter_map(|pool| Some((format!("NodePool {}", pool.name_any()), held_up(pool)?))),
+    );
+    all.extend(money_limits(pools, names_all));
     all
 }
 
-/// Names the pools without a money limit of their own; `None` if there are none.
-fn money_limits(pools: &[NodePool]) -> Option<(String, Verdict)> {
+/// Evaluates what keeps a ready pool from buying; `None` if nothing does.
+fn held_up(pool: &NodePool) -> Option<Verdict> {
+    let conditions = &pool.status.as_ref()?.conditions;
+    let of = |kind: ConditionType| conditions.iter().find(|one| one.type_ == kind.as_str());
+    let is_true = |condition: &&Condition| condition.status == "True";
+    let name = pool.name_any();
+    if let Some(limit) = of(ConditionType::LimitReached).filter(is_true) {
+        return Some(Verdict::wrong(
+            format!("a limit leaves pods waiting: {}", limit.message.trim_end_matches('.')),
+            format!(
+                "do what the message says; poolwright explain pool {name} shows what the pool has and may buy"
+            ),
+        ));
+    }
+    let held = of(ConditionType::Ready).filter(is_true);
+    let held = held.filter(|ready| ready.reason == Reason::OfferingsHeldBack.as_str())?;
+    Some(Verdict::wrong(
+        format!("it buys nothing now: {}", held.message.trim_end_matches('.')),
+        format!(
+            "wait until then, or allow more types, zones or capacity types; kubectl describe nodepool {name} shows the failed launches"
+        ),
+    ))
+}
+
+/// Names the pools without a money limit of their own, all or the first; `None` if there are none.
+fn money_limits(pools: &[NodePool], names_all: bool) -> Option<(String, Verdict)> {
     let is_open = |pool: &&NodePool| !pool.spec.limits.contains_key("usdPerHour");
     let open: Vec<String> =
         pools.iter().filter(is_open).map(|pool| format!("`{}`", pool.name_any())).collect();
@@ -233,6 +212,7 @@ fn money_limits(pools: &[NodePool]) -> Option<(String, Verdict)> {
     };
     let (pools, have) = match open.len() {
         1 => (format!("NodePool {first}"), "has"),
+        _ if names_all => (format!("NodePools {}", open.join(", ")), "have"),
         more => (format!("{first} and {} more NodePools", more - 1), "have"),
     };
     let message = format!(
@@ -322,7 +302,8 @@ mod tests {
 
     fn looked(leases: Vec<Lease>, pools: Vec<NodePool>, classes: &NodeClasses) -> Vec<(String, Verdict)> {
         let now = NOW.parse().expect("a time");
-        verdicts(&Seen { leases: &Ok(leases), namespace: None, pools: &Ok(pools), classes, now })
+        let (leases, pools) = (&Ok(leases), &Ok(pools));
+        verdicts(&Seen { leases, namespace: None, pools, classes, now, names_all: false })
     }
 
     fn of(all: &[(String, Verdict)], name: &str) -> Verdict {
@@ -414,6 +395,33 @@ mod tests {
     }
 
     #[test]
+    fn a_ready_pool_that_a_limit_or_failed_launches_hold_up_is_wrong() {
+        let conditions = |reason: &str, message: &str, limited: &str| {
+            let one = |kind: &str, status: &str, reason: &str, message: &str| {
+                json!({"type": kind, "status": status, "reason": reason, "message": message,
+                    "lastTransitionTime": NOW})
+            };
+            json!([
+                one("Ready", "True", reason, message),
+                one("LimitReached", limited, "LimitReached", "limit usdPerHour = 20.00 is reached.")
+            ])
+        };
+        let sold = "6 offerings may be bought now";
+        let held = "its 6 offerings failed recently; one is tried again at 2026-11-28T12:01:00Z";
+        let pools = vec![
+            pool("well", conditions("Ready", sold, "False")),
+            pool("full", conditions("Ready", sold, "True")),
+            pool("out", conditions("OfferingsHeldBack", held, "False")),
+        ];
+        let all = looked(vec![current(json!({}))], pools, &NodeClasses::new());
+        assert_eq!(of(&all, "node pools"), Verdict::fine("all 3 are ready"));
+        let limited = "a limit leaves pods waiting: limit usdPerHour = 20.00 is reached";
+        assert_eq!(why(of(&all, "NodePool full")), limited);
+        assert_eq!(why(of(&all, "NodePool out")), format!("it buys nothing now: {held}"));
+        assert!(all.iter().all(|(name, _)| name != "NodePool well"), "{all:?}");
+    }
+
+    #[test]
     fn a_class_that_no_provider_looks_at_names_the_flag_of_its_cloud() {
         let kind = crate::clouds::clouds().iter().find(|cloud| cloud.enabled_by.is_some()).expect("a cloud");
         let kind = kind.node_class.kind.kind;
@@ -444,18 +452,27 @@ mod tests {
         let refused = Err("forbidden".to_owned());
         let (leases, pools) = (&refused, &Err("forbidden".to_owned()));
         let now = NOW.parse().expect("a time");
-        let all = verdicts(&Seen { leases, namespace: None, pools, classes: &NodeClasses::new(), now });
+        let classes = &NodeClasses::new();
+        let all = verdicts(&Seen { leases, namespace: None, pools, classes, now, names_all: false });
         assert!(all.iter().all(|(_, verdict)| matches!(verdict, Verdict::Undetermined(_))), "{all:?}");
     }
 
     #[test]
     fn a_money_limit_is_not_advised_for_a_pool_whose_unknown_prices_it_would_end() {
         let mut open = pool("gpu", json!([]));
-        let told = |pool: &NodePool| format!("{:?}", money_limits(std::slice::from_ref(pool)));
+        let told = |pool: &NodePool| format!("{:?}", money_limits(std::slice::from_ref(pool), false));
         assert!(!told(&open).contains("allowUnknownPrices"), "{}", told(&open));
         open.spec.allow_unknown_prices = vec!["p6-b200.48xlarge".to_owned()];
         let but =
             "write the limit that you want, but not into a pool with allowUnknownPrices, which it would end";
         assert!(told(&open).contains(but), "{}", told(&open));
+    }
+
+    #[test]
+    fn pools_without_a_money_limit_are_all_named_if_that_is_asked_for() {
+        let pools = ["a", "b", "c"].map(|name| pool(name, json!([])));
+        let told = |names_all| format!("{:?}", money_limits(&pools, names_all));
+        assert!(told(false).contains("`a` and 2 more NodePools have"), "{}", told(false));
+        assert!(told(true).contains("NodePools `a`, `b`, `c` have"), "{}", told(true));
     }
 }

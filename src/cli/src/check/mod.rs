@@ -1,7 +1,7 @@
 //! `poolwright check`: checks that the cluster and the account have what Poolwright needs, and says how to fix each problem.
 //!
-//! `cluster` queries the API server; `resources`, `rights`, `readiness` and `controller` evaluate the responses. The checks of the account are
-//! in the provider's crate. No check writes anything.
+//! `cluster` queries the API server; `resources`, `rights`, `readiness` and `controller` evaluate the responses. `work` looks at pods and
+//! nodes. The checks of the account are in the provider's crate. No check writes anything.
 
 mod audit;
 mod classes;
@@ -11,6 +11,7 @@ mod print;
 mod readiness;
 mod resources;
 mod rights;
+mod work;
 
 use std::io::Write;
 
@@ -19,7 +20,7 @@ use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_provider_contract::Registration;
 use poolwright_provider_contract::preflight::{CheckRequest, CheckResult, Verdict};
 
-use crate::args::CheckFlags;
+use crate::args::{CheckFlags, CheckFormat};
 use crate::clouds;
 use crate::exit::{ExitStatus, Failure};
 use crate::print::TableLayout;
@@ -45,10 +46,15 @@ pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<ExitStatus, Failu
     let results: Vec<CheckResult> = runtime.block_on(async {
         let cluster = cluster::check(flags, &from_files, &clock).await;
         let mut results = cluster.results;
+        let is_reached = cluster.kubernetes.is_some();
+        if is_reached {
+            results.extend(work::run(flags, clock.now()).await);
+        }
         let of_files = |note| CheckResult::new("Files", "node classes", Verdict::undetermined(note));
         results.extend(notes.into_iter().map(of_files));
         if flags.audit {
-            results.extend(audit::run(flags, &cluster.classes).await);
+            let is_reached = cluster.kubernetes.is_some();
+            results.extend(audit::run(flags, &cluster.classes, is_reached).await);
         }
         if let Some((cloud, preflight)) = account {
             let classes = if flags.filename.is_empty() { cluster.classes } else { from_files };
@@ -63,7 +69,8 @@ pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<ExitStatus, Failu
         }
         results
     });
-    print::print(&results, flags.output, TableLayout::list(false), out).map_err(Failure::writing)?;
+    let layout = TableLayout::list(flags.output == CheckFormat::Wide);
+    print::print(&results, flags.output, layout, out).map_err(Failure::writing)?;
     let is_wrong = results.iter().any(|result| result.verdict.is_wrong());
     Ok(if is_wrong { ExitStatus::SomethingWrong } else { ExitStatus::Done })
 }

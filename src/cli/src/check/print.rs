@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use poolwright_provider_contract::preflight::{CheckResult, Verdict};
 use serde::Serialize;
 
-use crate::args::ListFormat;
+use crate::args::CheckFormat;
 use crate::print::TableLayout;
 
 /// The width of the sign and the spaces around it.
@@ -40,14 +40,14 @@ struct Row<'a> {
 /// Prints the results.
 pub fn print(
     results: &[CheckResult],
-    format: ListFormat,
+    format: CheckFormat,
     layout: TableLayout,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let rows: Vec<Row<'_>> = results.iter().map(row).collect();
     let count = |verdict: &str| rows.iter().filter(|row| row.verdict == verdict).count();
     let (wrong, undetermined, fine) = (count("wrong"), count("undetermined"), count("fine"));
-    if format == ListFormat::Json {
+    if format == CheckFormat::Json {
         let document = Document {
             api_version: poolwright_terms::API_VERSION,
             kind: "Check",
@@ -98,7 +98,7 @@ fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn printed(format: ListFormat, width: Option<usize>) -> String {
+    fn printed(format: CheckFormat, width: Option<usize>) -> String {
         let results = [
             CheckResult::new("Cluster", "API server", Verdict::fine("Kubernetes 1.36")),
             CheckResult::new("Cluster", "clock", Verdict::undetermined("no\ndate")),
@@ -114,21 +114,21 @@ mod tests {
     fn the_table_prints_fixes_below_problems_and_a_summary_at_the_end() {
         let wanted = "Cluster\n  ✓ API server  Kubernetes 1.36\n  – clock       no date\n\nAWS permissions\n  \
                       ✗ ec2:CreateFleet  not allowed\n    fix: add it\n\n1 wrong, 1 could not be determined, 1 fine\n";
-        assert_eq!(printed(ListFormat::Table, None), wanted);
+        assert_eq!(printed(CheckFormat::Table, None), wanted);
     }
 
     #[test]
     fn on_a_narrow_terminal_a_message_goes_on_below_itself() {
-        let narrow = printed(ListFormat::Table, Some(38));
+        let narrow = printed(CheckFormat::Table, Some(38));
         assert!(narrow.contains("\n  ✗ ec2:CreateFleet  not allowed\n"), "{narrow}");
-        let narrower = printed(ListFormat::Table, Some(28));
+        let narrower = printed(CheckFormat::Table, Some(28));
         assert!(narrower.contains("\n  ✗ ec2:CreateFleet  not\n    allowed\n"), "{narrower}");
     }
 
     #[test]
     fn json_holds_the_same_results() {
         let document: serde_json::Value =
-            serde_json::from_str(&printed(ListFormat::Json, None)).expect("JSON");
+            serde_json::from_str(&printed(CheckFormat::Json, None)).expect("JSON");
         assert_eq!((document["wrong"].as_u64(), document["fine"].as_u64()), (Some(1), Some(1)));
         assert_eq!(document["findings"][2]["fix"], "add it");
         assert_eq!(document["findings"][1]["verdict"], "undetermined");

@@ -32,18 +32,19 @@ pub fn clock(server: Option<Timestamp>, local: Timestamp) -> Verdict {
     )
 }
 
-/// The most pods that are named.
+/// The most pods that are named, unless all are.
 const NAMED: usize = 3;
 
 /// Finds pods with durations that cannot be read, which count as not given; `None` if there are none.
-pub fn durations(pods: &[Pod]) -> Option<Verdict> {
+pub fn durations(pods: &[Pod], names_all: bool) -> Option<Verdict> {
     let of = |pod: &Pod| {
         let ignored = ignored_annotations(pod)?;
         Some(format!("{}/{}: {ignored}", pod.namespace().unwrap_or_default(), pod.name_any()))
     };
     let all: Vec<String> = pods.iter().filter_map(of).collect();
-    let more = if all.len() > NAMED { format!("; and {} more", all.len() - NAMED) } else { String::new() };
-    let named = all.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join("; ");
+    let most = if names_all { all.len() } else { NAMED };
+    let more = if all.len() > most { format!("; and {} more", all.len() - most) } else { String::new() };
+    let named = all.iter().take(most).map(String::as_str).collect::<Vec<_>>().join("; ");
     let fix = "correct these annotations, or remove them, where the pods are created";
     (!all.is_empty()).then(|| Verdict::wrong(format!("ignored: {named}{more}"), fix))
 }
@@ -184,9 +185,9 @@ mod tests {
             )
             .expect("a pod")
         };
-        assert_eq!(durations(&[pod("a", "90m")]), None);
+        assert_eq!(durations(&[pod("a", "90m")], false), None);
         let bad = ["b", "c", "d", "e"].map(|name| pod(name, "soon"));
-        let Some(Verdict::Wrong { why, .. }) = durations(&bad) else { panic!("nothing was found") };
+        let Some(Verdict::Wrong { why, .. }) = durations(&bad, false) else { panic!("nothing was found") };
         assert!(
             why.starts_with(
                 "ignored: ml/b: annotation poolwright.dev/expected-duration: `soon` is not a duration"
@@ -194,6 +195,8 @@ mod tests {
             "{why}"
         );
         assert!(why.ends_with("; and 1 more") && !why.contains("ml/e"), "{why}");
+        let Some(Verdict::Wrong { why, .. }) = durations(&bad, true) else { panic!("nothing was found") };
+        assert!(why.contains("; ml/e: annotation ") && !why.contains("; and "), "{why}");
     }
 
     fn node(gpus: &str) -> Node {

@@ -25,6 +25,9 @@ const KUBEADM: &str = include_str!("../../../../deploy/rbac-kubeadm.yaml");
 /// The number of concurrent reviews.
 const TOGETHER: usize = 8;
 
+/// The most missing rights that are named, unless all are.
+const NAMED: usize = 3;
+
 /// One right.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Right {
@@ -132,75 +135,107 @@ async fn review(client: &Client, right: &Right, account: Option<&ServiceAccount>
             Api::all(client.clone()).create(&parameters, &review).await.map(|review| review.status)
         }
     };
-    status.map(|status| status.is_some_and(|status| status.allowed)).map_err(|error| causes(&error))
+    status.map(|status| status.is_some_and(|status| status.allowed)).map_err(|error| match (&error, account) {
+        (kube::Error::Api(refused), Some(ServiceAccount { namespace, name })) if refused.code == 403 => format!(
+            "you may not ask what {namespace}/{name} may do; somebody who may create subjectaccessreviews has to run this check ({})",
+            refused.message
+        ),
+        _ => causes(&error),
+    })
 }
 
-/// Evaluates the answers: one result if all rights are granted, otherwise one for each resource with a missing right.
-pub fn verdicts(
+/// Evaluates the answers. A person need not have the rights of the controller, so missing ones are wrong only for its service account.
+pub fn verdict(
     rights: &BTreeSet<Right>,
     answers: &[Answer],
     account: Option<&ServiceAccount>,
-) -> Vec<(String, Verdict)> {
-    // The service account may be in another namespace than the Lease.
-    let inside = rights.iter().find_map(|right| right.namespace.as_deref()).unwrap_or_default();
-    let (who, fix) = match account {
-        Some(ServiceAccount { namespace, name }) => (
-            format!("{namespace}/{name}"),
-            format!(
-                "kubectl apply -f deploy/rbac.yaml && kubectl create clusterrolebinding poolwright-controller --clusterrole \
-                 poolwright-controller --serviceaccount {namespace}:{name} && kubectl create rolebinding -n {inside} \
-                 poolwright-controller --role poolwright-controller --serviceaccount {namespace}:{name}"
-            ),
-        ),
-        None => (
-            "you (pass --service-account NAMESPACE/NAME to check the controller)".to_owned(),
-            "kubectl apply -f deploy/rbac.yaml, and bind both of its roles".to_owned(),
-        ),
-    };
+    names_all: bool,
+) -> Verdict {
     if let Some(why) = answers.iter().find_map(|answer| answer.as_ref().err()) {
-        return vec![("rights".to_owned(), Verdict::undetermined(why.clone()))];
+        return Verdict::undetermined(why.clone());
     }
-    let mut missing: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for (right, _) in rights.iter().zip(answers).filter(|(_, answer)| **answer == Ok(false)) {
+    let all = rights.len();
+    let denied: Vec<&Right> = rights
+        .iter()
+        .zip(answers)
+        .filter(|(_, answer)| **answer == Ok(false))
+        .map(|(right, _)| right)
+        .collect();
+    let (lacks, missing) = (denied.len(), named(&denied, names_all));
+    match account {
+        None if lacks == 0 => Verdict::fine(format!(
+            "all {all} rights of deploy/rbac.yaml are granted to you ({TELL} to check the controller)"
+        )),
+        None => Verdict::undetermined(format!(
+            "those of the controller are not checked: {TELL}. You need not have them, and lack {lacks} of {all}: {missing}"
+        )),
+        Some(ServiceAccount { namespace, name }) if lacks == 0 => {
+            Verdict::fine(format!("all {all} rights of deploy/rbac.yaml are granted to {namespace}/{name}"))
+        }
+        Some(ServiceAccount { namespace, name }) => {
+            // The service account may be in another namespace than the Lease.
+            let inside = rights.iter().find_map(|right| right.namespace.as_deref()).unwrap_or_default();
+            Verdict::wrong(
+                format!("{namespace}/{name} lacks {lacks} of {all} rights of deploy/rbac.yaml: {missing}"),
+                format!(
+                    "kubectl apply -f deploy/rbac.yaml && kubectl create clusterrolebinding poolwright-controller --clusterrole \
+                     poolwright-controller --serviceaccount {namespace}:{name} && kubectl create rolebinding -n {inside} \
+                     poolwright-controller --role poolwright-controller --serviceaccount {namespace}:{name}"
+                ),
+            )
+        }
+    }
+}
+
+/// How to check the rights of the controller.
+const TELL: &str = "pass --service-account NAMESPACE/NAME";
+
+/// Names rights by what they are for, all or the first few: `create, delete nodes`.
+fn named(rights: &[&Right], names_all: bool) -> String {
+    let mut verbs: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for right in rights {
         let of = if right.group.is_empty() { String::new() } else { format!(".{}", right.group) };
-        missing.entry(format!("{}{of}", right.resource)).or_default().push(&right.verb);
+        let name = right.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+        verbs.entry(format!("{}{of}{name}", right.resource)).or_default().insert(&right.verb);
     }
-    if missing.is_empty() {
-        let all = format!("all {} rights of deploy/rbac.yaml are granted to {who}", rights.len());
-        return vec![("rights".to_owned(), Verdict::fine(all))];
-    }
-    let wrong = |(resource, verbs): (String, Vec<&str>)| {
-        let why = format!("{who} may not {}", verbs.join(", "));
-        (format!("right to {resource}"), Verdict::wrong(why, fix.clone()))
+    let most = if names_all { verbs.len() } else { NAMED };
+    let more = match verbs.len().saturating_sub(most) {
+        0 => String::new(),
+        more => format!("; and those to {more} more resources (-o wide names them)"),
     };
-    missing.into_iter().map(wrong).collect()
+    let first = verbs.into_iter().take(most);
+    let first =
+        first.map(|(what, verbs)| format!("{} {what}", verbs.into_iter().collect::<Vec<_>>().join(", ")));
+    format!("{}{more}", first.collect::<Vec<_>>().join("; "))
 }
 
 /// Evaluates the answers for nodes that join with kubeadm. `class` is a node class that needs the rights.
 pub fn verdict_of_kubeadm(answers: &[Answer], class: &str, account: Option<&ServiceAccount>) -> Verdict {
-    let (who, subject) = match account {
-        Some(ServiceAccount { namespace, name }) => {
-            (format!("{namespace}/{name}"), format!("{namespace}:{name}"))
-        }
-        None => ("you".to_owned(), "NAMESPACE:NAME".to_owned()),
-    };
     if let Some(why) = answers.iter().find_map(|answer| answer.as_ref().err()) {
         return Verdict::undetermined(why.clone());
     }
-    if answers.iter().all(|answer| *answer == Ok(true)) {
-        return Verdict::fine(format!(
-            "{who} may create bootstrap tokens, which nodes of {class} need to join"
-        ));
+    let is_granted = answers.iter().all(|answer| *answer == Ok(true));
+    match account {
+        None if is_granted => {
+            Verdict::fine(format!("you may create bootstrap tokens, which nodes of {class} need to join"))
+        }
+        None => Verdict::undetermined(format!(
+            "nodes of {class} need bootstrap tokens to join. You may not create secrets in kube-system, and only the controller must: \
+             {TELL} to check it"
+        )),
+        Some(ServiceAccount { namespace, name }) if is_granted => Verdict::fine(format!(
+            "{namespace}/{name} may create bootstrap tokens, which nodes of {class} need to join"
+        )),
+        Some(ServiceAccount { namespace, name }) => Verdict::wrong(
+            format!(
+                "{namespace}/{name} may not create secrets in kube-system; nodes of {class} need bootstrap tokens to join"
+            ),
+            format!(
+                "kubectl apply -f deploy/rbac-kubeadm.yaml && kubectl create rolebinding -n kube-system poolwright-bootstrap-tokens \
+                 --role poolwright-bootstrap-tokens --serviceaccount {namespace}:{name}"
+            ),
+        ),
     }
-    Verdict::wrong(
-        format!(
-            "{who} may not create secrets in kube-system; nodes of {class} need bootstrap tokens to join"
-        ),
-        format!(
-            "kubectl apply -f deploy/rbac-kubeadm.yaml && kubectl create rolebinding -n kube-system poolwright-bootstrap-tokens --role \
-             poolwright-bootstrap-tokens --serviceaccount {subject}"
-        ),
-    )
 }
 
 #[cfg(test)]
@@ -232,6 +267,11 @@ mod tests {
             "{fix}"
         );
         assert_eq!(verdict(Err("gone".to_owned())), Verdict::undetermined("gone"));
+        let mine = verdict_of_kubeadm(&[Ok(false)], "gpu", None);
+        assert!(
+            matches!(&mine, Verdict::Undetermined(why) if why.contains("only the controller must")),
+            "{mine:?}"
+        );
     }
 
     fn right(resource: &str, verb: &str) -> Right {
@@ -269,23 +309,47 @@ mod tests {
         );
     }
 
+    fn account() -> ServiceAccount {
+        ServiceAccount { namespace: "gpus".to_owned(), name: "pw".to_owned() }
+    }
+
     #[test]
-    fn missing_rights_are_reported_by_resource_and_granted_ones_in_one_line() {
+    fn missing_rights_of_the_service_account_are_told_once_with_one_fix() {
         let all = rules(None);
-        let given: Vec<Answer> = all.iter().map(|_| Ok(true)).collect();
-        let [(_, Verdict::Fine(_))] = &verdicts(&all, &given, None)[..] else { panic!("all is given") };
-        let account = ServiceAccount { namespace: "gpus".to_owned(), name: "pw".to_owned() };
-        let some: Vec<Answer> = all.iter().map(|one| Ok(one.resource != "pods/eviction")).collect();
-        let [(name, Verdict::Wrong { why, fix })] = &verdicts(&all, &some, Some(&account))[..] else {
+        let told = |answer: &dyn Fn(&Right) -> Answer, names_all| {
+            let answers: Vec<Answer> = all.iter().map(answer).collect();
+            verdict(&all, &answers, Some(&account()), names_all)
+        };
+        assert!(matches!(told(&|_| Ok(true), false), Verdict::Fine(_)), "all is given");
+        let Verdict::Wrong { why, fix } = told(&|one| Ok(one.resource != "pods/eviction"), false) else {
             panic!("one is missing")
         };
-        assert_eq!((name.as_str(), why.as_str()), ("right to pods/eviction", "gpus/pw may not create"));
+        assert_eq!(
+            why,
+            format!("gpus/pw lacks 1 of {} rights of deploy/rbac.yaml: create pods/eviction", all.len())
+        );
         assert!(fix.contains("--serviceaccount gpus:pw"), "{fix}");
         assert!(fix.contains("rolebinding -n poolwright "), "the Lease is there: {fix}");
-        let unknown: Vec<Answer> = all.iter().map(|_| Err("forbidden".to_owned())).collect();
-        assert_eq!(
-            verdicts(&all, &unknown, None),
-            [("rights".to_owned(), Verdict::undetermined("forbidden"))]
-        );
+        let Verdict::Wrong { why, .. } = told(&|_| Ok(false), false) else { panic!("all are missing") };
+        let lives = "get, update configmaps poolwright-lives";
+        assert!(why.contains("create configmaps; ") && why.contains(lives), "no verb comes twice: {why}");
+        assert!(why.ends_with(" more resources (-o wide names them)") && !why.contains("nodepools"), "{why}");
+        let Verdict::Wrong { why, .. } = told(&|_| Ok(false), true) else { panic!("all are missing") };
+        assert!(why.contains("get, list, watch nodepools.poolwright.dev") && !why.contains("more"), "{why}");
+        let unknown = told(&|_| Err("forbidden".to_owned()), false);
+        assert_eq!(unknown, Verdict::undetermined("forbidden"));
+    }
+
+    #[test]
+    fn a_person_need_not_have_the_rights_of_the_controller() {
+        let all = rules(None);
+        let told = |allowed| {
+            let answers: Vec<Answer> = all.iter().map(|_| Ok(allowed)).collect();
+            verdict(&all, &answers, None, false)
+        };
+        assert!(matches!(told(true), Verdict::Fine(_)));
+        let mine = told(false);
+        let Verdict::Undetermined(why) = &mine else { panic!("{mine:?}") };
+        assert!(why.contains("pass --service-account NAMESPACE/NAME. You need not have them"), "{why}");
     }
 }

@@ -1,12 +1,14 @@
 //! Reads the current cluster once through its API.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Debug, Display};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{self as k8s, Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
@@ -18,18 +20,18 @@ use poolwright_api::{NodeClaim, NodePool};
 use poolwright_controller::Learned;
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::{Namespace, PoolName, Profile, Profiles, Snapshot};
-use poolwright_intake::Admission;
+use poolwright_intake::{Admission, CoschedulingPodGroup, VolcanoPodGroup};
 use poolwright_report::plan::CatalogueSummary;
 use serde::de::DeserializeOwned;
 
 use super::makers::{self, Makers};
 use super::missing::Origin;
 use super::narrowed::Uncut;
-use super::{Input, Offers, PodNames, lives, pool};
+use super::{Input, Offers, PodNames, lives, pool, told};
 use crate::args::InputFlags;
-use crate::connect;
 use crate::exit::Failure;
 use crate::node_classes::{self, Known};
+use crate::{connect, lease};
 
 /// The selector of unfinished pods. Finished pods use no resources, and clusters that run jobs keep many of them.
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
@@ -47,10 +49,18 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
     let mut snapshot = objects.snapshot(&mut notes);
     makers::want_own_pods(&mut snapshot);
     notes.extend(poolwright_intake::unread_of_drivers(objects.drivers.as_deref(), &snapshot));
-    let lives_unread = lives::put_in(&mut snapshot, objects.learned, SystemClock::new().now());
+    let now = SystemClock::new().now();
+    let lives_unread = lives::put_in(&mut snapshot, objects.learned, now);
     notes.extend(lives_unread.clone());
     notes.extend(objects.makers.notes);
-    let told_of_pools = objects.pools.iter().filter_map(told_of).collect();
+    let mut told_of_pools: BTreeMap<PoolName, String> =
+        objects.pools.iter().filter_map(told::of_pool).collect();
+    match &objects.failed_launches {
+        Ok(events) => told::add_failed_launches(&mut told_of_pools, &objects.pools, events, now),
+        Err(why) => {
+            notes.push(format!("launches that failed lately are not known: cannot list events: {why}"));
+        }
+    }
     let catalogue = pool::set_catalogues(&mut snapshot, &objects.classes, true, offers, &mut notes)?;
     Ok(Input {
         snapshot,
@@ -67,6 +77,7 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
         include_waiting: false,
         lives_unread,
         told_of_pools,
+        leadership: told::of_leases(&objects.leases, now),
         makers_unread: objects.makers.unread,
         gangs: objects.makers.gangs,
         uncut: Uncut { offers: offers.clone(), classes: objects.classes, strict: true },
@@ -74,26 +85,15 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
     })
 }
 
-/// Returns what the controller says about a pool that it does not find ready. Its flags and rights are unknown here, so a plan may
-/// come to another result.
-pub fn told_of(pool: &NodePool) -> Option<(PoolName, String)> {
-    let conditions = pool.status.as_ref().map_or(&[][..], |status| &status.conditions);
-    let told = match conditions.iter().find(|one| one.type_ == "Ready") {
-        Some(ready) if ready.status == "True" => return None,
-        Some(ready) => {
-            let message = ready.message.trim_end_matches('.');
-            format!("The controller says that it is not ready ({}): {message}.", ready.reason)
-        }
-        None => "No controller has looked at it yet; `poolwright check` says whether one runs.".to_owned(),
-    };
-    Some((PoolName(pool.name_any()), told))
-}
-
 struct Objects {
     /// The namespace of the context.
     namespace: String,
     /// What the controller has learned, or why it cannot be read.
     learned: Result<Learned, String>,
+    /// The Leases of the controller, or why they cannot be read.
+    leases: Result<Vec<Lease>, String>,
+    /// The events about failed launches, or why they cannot be listed.
+    failed_launches: Result<Vec<Event>, String>,
     /// Notes on the objects that were left out.
     notes: Vec<String>,
     pods: Vec<Pod>,
@@ -111,6 +111,8 @@ struct Objects {
     drivers: Option<Vec<CSIDriver>>,
     budgets: Vec<PodDisruptionBudget>,
     pod_groups: Vec<PodGroup>,
+    volcano_groups: Vec<VolcanoPodGroup>,
+    coscheduling_groups: Vec<CoschedulingPodGroup>,
     services: Vec<k8s::Service>,
     makers: Makers,
     limit_ranges: Vec<k8s::LimitRange>,
@@ -133,6 +135,8 @@ async fn read(flags: &InputFlags, spreads: bool) -> Result<Objects> {
     Ok(Objects {
         namespace: client.default_namespace().to_owned(),
         learned: lives::learned(&client).await,
+        leases: lease::read(&client, lease::NAMESPACE).await,
+        failed_launches: told::failed_launches(&client).await,
         notes,
         limit_ranges,
         runtime_classes,
@@ -151,6 +155,8 @@ async fn read(flags: &InputFlags, spreads: bool) -> Result<Objects> {
         drivers: permitted(&client).await?,
         budgets: list(&client, &ListParams::default()).await?,
         pod_groups: pod_groups(&client).await?,
+        volcano_groups: pod_groups(&client).await?,
+        coscheduling_groups: pod_groups(&client).await?,
         services: list_if(spreads, &client).await?,
         makers: makers::read(&client).await,
     })
@@ -209,12 +215,15 @@ where
     }
 }
 
-/// Lists PodGroups; none if the cluster does not have them, or if we may not read them. Explanations of pods that belong to one
-/// then say so.
-async fn pod_groups(client: &Client) -> Result<Vec<PodGroup>> {
-    match Api::<PodGroup>::all(client.clone()).list(&ListParams::default()).await {
+/// Lists PodGroups of Kubernetes or of another scheduler; none if the cluster does not have them, or if we may not read them.
+/// Explanations of pods that belong to one then say so.
+async fn pod_groups<K>(client: &Client) -> Result<Vec<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    match Api::<K>::all(client.clone()).list(&ListParams::default()).await {
         Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => Ok(Vec::new()),
-        listed => Ok(listed.context("cannot list podgroups")?.items),
+        listed => Ok(listed.with_context(|| format!("cannot list podgroups of {}", K::group(&())))?.items),
     }
 }
 
@@ -260,7 +269,9 @@ impl Objects {
         let volume_claims = convert(&self.volume_claims, poolwright_intake::volume_claim, notes);
         let volumes = convert(&self.volumes, poolwright_intake::volume, notes);
         let budgets = convert(&self.budgets, poolwright_intake::budget, notes);
-        let pod_groups = convert(&self.pod_groups, poolwright_intake::pod_group, notes);
+        let mut pod_groups = convert(&self.pod_groups, poolwright_intake::pod_group, notes);
+        pod_groups.extend(self.volcano_groups.iter().map(poolwright_intake::volcano_pod_group));
+        pod_groups.extend(self.coscheduling_groups.iter().map(poolwright_intake::coscheduling_pod_group));
         let storage_classes = self.storage_classes.iter().map(poolwright_intake::storage_class);
         let node_drivers = self.node_drivers.iter().map(poolwright_intake::node_drivers);
         let services = self.services.iter().map(poolwright_intake::service);

@@ -10,11 +10,10 @@ use poolwright_intake::IntakeError;
 use poolwright_intake::manifest::Manifest;
 use poolwright_report::plan::CatalogueSummary;
 
-use super::cluster::told_of;
 use super::existing::Existing;
 use super::missing::Origin;
 use super::narrowed::Uncut;
-use super::{Input, Offers, PodNames, assumed_volumes, lost, makers, pool};
+use super::{Input, Offers, PodNames, assumed_volumes, lost, makers, pool, told};
 use crate::exit::Failure;
 use crate::not_sold::first_of;
 use crate::problems::Problems;
@@ -178,7 +177,12 @@ pub fn input(
         include_waiting: true,
         lives_unread: None,
         makers_unread: Some(MAKERS.to_owned()),
-        told_of_pools: stored_pools.iter().filter(|pool| has_been_judged(pool)).filter_map(told_of).collect(),
+        told_of_pools: stored_pools
+            .iter()
+            .filter(|pool| has_been_judged(pool))
+            .filter_map(told::of_pool)
+            .collect(),
+        leadership: None,
         gangs: Vec::new(),
         uncut: Uncut { offers: offers.clone(), classes, strict: false },
         origin: Origin::Files,

@@ -34,16 +34,22 @@ pub async fn learned(client: &Client) -> Result<Learned, String> {
     }
 }
 
-/// Adds to a snapshot what is known about the durations of pods, about nodes without work, and about the pods that come. If what the
-/// controller has learned cannot be read, returns a sentence that says so.
+/// Adds to a snapshot what is known about the durations of pods, about nodes without work, and about the pods that come. If some of what
+/// the controller has learned cannot be used, returns a sentence that says so.
 pub fn put_in(snapshot: &mut Snapshot, learned: Result<Learned, String>, now: Timestamp) -> Option<String> {
     let mut lives = Lives::prior();
     let unread = match learned {
         Ok(learned) => {
-            lives.set_tables(learned.lives);
+            let all = learned.lives.len();
+            let forgotten = lives.set_tables(learned.lives);
             snapshot.gaps = Arc::new(learned.gaps);
             snapshot.arrivals = Arc::new(learned.arrivals);
-            None
+            (forgotten > 0).then(|| {
+                format!(
+                    "ConfigMap {LIVES} has {all} kinds of pods; so only the {} that ended last count",
+                    all - forgotten
+                )
+            })
         }
         Err(why) => Some(format!(
             "ConfigMap {LIVES} cannot be read ({why}); so only what pods declare, and usual durations, count"
@@ -63,5 +69,28 @@ pub fn put_in_declared(snapshot: &mut Snapshot) {
     };
     if snapshot.pods.values().any(declares) {
         put_in(snapshot, Ok(Learned::default()), SystemClock::new().now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use poolwright_core::LifeTable;
+
+    use super::*;
+
+    #[test]
+    fn more_kinds_of_pods_than_count_are_said_and_fewer_are_not() {
+        let told = |kinds: usize| {
+            let lives: BTreeMap<String, LifeTable> =
+                (0..kinds).map(|kind| (format!("{kind} GPUs"), LifeTable::default())).collect();
+            let learned = Learned { lives, ..Learned::default() };
+            put_in(&mut Snapshot::default(), Ok(learned), Timestamp::UNIX_EPOCH)
+        };
+        assert_eq!(told(400), None);
+        let wanted =
+            "ConfigMap poolwright-lives has 402 kinds of pods; so only the 400 that ended last count";
+        assert_eq!(told(402).as_deref(), Some(wanted));
     }
 }

@@ -45,7 +45,8 @@ fn reworded(message: &str, left_out: &BTreeSet<String>) -> Option<String> {
     };
     let group = || {
         let (name, _) = before.split_once("PodGroup ")?.1.split_once(" (")?;
-        Some(format!("PodGroup {name}"))
+        // Of another scheduler's, the API group follows.
+        Some(format!("PodGroup {}", name.split(' ').next()?))
     };
     let object = named().or_else(group)?;
     let is_lost = left_out.contains(&object);

@@ -22,6 +22,7 @@ mod preempt;
 mod prepaid;
 #[cfg(test)]
 mod tests;
+mod told;
 mod traced;
 mod unknown_namespaces;
 mod unseen;
@@ -38,7 +39,7 @@ use poolwright_core::plan::{Plan, PlanOptions, Sharing, SpotRisk, plan};
 use poolwright_core::{Gang, PodKey, PoolName, Snapshot, why};
 use poolwright_intake::manifest::RefusedPods;
 use poolwright_report::plan::{CatalogueSummary, DocumentContext, PodNames, Refusal, document};
-use poolwright_terms::{CapacityType, NodeClassRef};
+use poolwright_terms::CapacityType;
 
 use crate::args::{InputFlags, PlanFlags, SearchFlags, SharingMode};
 use crate::catalogue::{self, Selection};
@@ -74,13 +75,15 @@ pub struct Input {
     namespace: String,
     /// Whether the plan includes pods that no scheduler has tried yet.
     include_waiting: bool,
-    /// Says that what the controller has learned about durations of pods could not be read; `None` if it was read, or if there
-    /// is no controller.
+    /// Says that what the controller has learned about durations of pods could not be read, or not all of it; `None` if it was read, or
+    /// if there is no controller.
     pub lives_unread: Option<String>,
     /// Why controllers of pods may be missing in the input, and what to do about it; `None` if none is missing.
     pub makers_unread: Option<String>,
-    /// What the controller of the cluster says about pools that are not ready, by pool.
+    /// What the controller of the cluster says about pools that are not ready or that something holds up, by pool.
     pub told_of_pools: BTreeMap<PoolName, String>,
+    /// Says that no controller leads, or that this cannot be known; `None` if one leads, or if there is no cluster.
+    pub leadership: Option<String>,
     /// Gangs of the cluster. They matter only for the question whether pods can move.
     pub gangs: Vec<Gang>,
     /// What may be bought, before the flags select from it.
@@ -105,14 +108,8 @@ impl Input {
 
     /// Returns a sentence about old prices of offerings that the pools may buy.
     pub fn price_age(&self) -> Option<String> {
-        let snapshot = &self.snapshot;
-        let sold = |class: &NodeClassRef| match snapshot.catalogues.get(class) {
-            Some(Ok(catalogue)) => Some(&**catalogue),
-            _ => None,
-        };
-        let offerings = buyable::offerings(snapshot.pools.values().map(|pool| &**pool), sold);
         price_age::note(
-            price_age::oldest(offerings),
+            why::oldest_price(&self.snapshot),
             price_age::today(),
             price_age::BUYABLE,
             price_age::CATALOGUE,

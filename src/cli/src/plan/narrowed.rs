@@ -151,7 +151,7 @@ pub fn tell(plan: &mut Plan, input: &Input, now: Timestamp, options: &PlanOption
         let Some(spec) = input.snapshot.pods.get(&left.pod).and_then(|pod| in_our_labels(&pod.spec)) else {
             continue;
         };
-        translated.pods.change(&left.pod, |pod| pod.spec = spec);
+        translated.pods.change(&left.pod, |pod| pod.spec = spec.into());
         others.insert(left.pod.clone());
     }
     if !others.is_empty() {

@@ -59,6 +59,7 @@ pub fn input(
         lives_unread: None,
         makers_unread: None,
         told_of_pools: BTreeMap::new(),
+        leadership: None,
         gangs: Vec::new(),
         uncut: Uncut { offers: offers.clone(), classes: Known::default(), strict: false },
         origin: Origin::Trace,

@@ -37,7 +37,7 @@ pub fn notes(snapshot: &Snapshot, left_out: [&BTreeSet<String>; 2]) -> Vec<Strin
     // Each job may have a rule of its own, so that not all pods can be compared with all rules.
     let mut by_label: BTreeMap<(&str, &str), Vec<&Pod>> = BTreeMap::new();
     for pod in hidden.iter().copied() {
-        for (key, value) in &pod.labels {
+        for (key, value) in &*pod.labels {
             by_label.entry((key.as_str(), value.as_str())).or_default().push(pod);
         }
     }

@@ -1,6 +1,7 @@
 //! `poolwright simulate` without a subcommand: plays a workload through the real controller, and reports the result.
 
 mod chart;
+mod methods;
 mod policy;
 mod pools;
 mod print;
@@ -31,7 +32,7 @@ use poolwright_sim::replay::{Replay, ReplayError, SeededDelays};
 use poolwright_terms::{CapacityType, NodeClassRef};
 use serde_json::Value;
 
-use crate::args::{ReplayFlags, Span};
+use crate::args::{ReplayFlags, ReplayFormat, Span};
 use crate::catalogue;
 use crate::clouds::clouds;
 use crate::exit::{ExitStatus, Failure};
@@ -74,7 +75,8 @@ pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<ExitStatus, Fail
     }
     let mut report = Report::new(&history, bounds, flags.length.0, notes);
     (report.baselines, report.baselines_ignore) = (baselines, ignored);
-    print::report(&report, flags.output, TableLayout::list(false), out).map_err(Failure::writing)?;
+    print::report(&report, flags.output, TableLayout::list(flags.output == ReplayFormat::Wide), out)
+        .map_err(Failure::writing)?;
     if let Some(mut file) = record {
         record::write(&history, &mut file).context("cannot write the record")?;
     }

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use poolwright_catalog::UsdPerHour;
 use poolwright_report::money::{Ratio, Usd, six_decimals};
-use poolwright_report::replay::baselines::{Baseline, Method};
+use poolwright_report::replay::baselines::Baseline;
 use poolwright_report::replay::{Bought, Cause, Report, Told};
 use poolwright_terms::one_line;
 use serde_json::{Value, json};
 
 use super::chart;
+use super::methods::{self, names_of};
 use crate::args::{ReplayFormat, Span};
 use crate::print::TableLayout;
 
@@ -31,7 +32,7 @@ pub fn report(
     out: &mut impl Write,
 ) -> io::Result<()> {
     match format {
-        ReplayFormat::Text => text(report, layout, out),
+        ReplayFormat::Text | ReplayFormat::Wide => text(report, layout, out),
         ReplayFormat::Json => {
             serde_json::to_writer_pretty(&mut *out, &document(report))?;
             writeln!(out)
@@ -47,17 +48,17 @@ fn hours(millis: u128) -> String {
 }
 
 /// Formats a duration in whole seconds, rounded up: `12m30s`.
-fn span(duration: Duration) -> String {
+pub(super) fn span(duration: Duration) -> String {
     Span(Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).div_ceil(1000) * 1000))
         .to_string()
 }
 
 fn text(report: &Report, layout: TableLayout, out: &mut impl Write) -> io::Result<()> {
     let mut said = Vec::new();
-    figures(report, &mut said)?;
+    figures(report, layout.rows(REASONS), &mut said)?;
     out.write_all(layout.fit(&String::from_utf8_lossy(&said), FIGURE).as_bytes())?;
     bought(report, out)?;
-    baselines(report, layout, out)?;
+    methods::print(&report.baselines, &report.baselines_ignore, layout, out)?;
     plots(report, out)?;
     if !report.notes.is_empty() {
         writeln!(out)?;
@@ -68,8 +69,8 @@ fn text(report: &Report, layout: TableLayout, out: &mut impl Write) -> io::Resul
     Ok(())
 }
 
-/// Prints the figures of the whole replay, each with its name before it.
-fn figures(report: &Report, out: &mut impl Write) -> io::Result<()> {
+/// Prints the figures of the whole replay, each with its name before it, and at most so many reasons.
+fn figures(report: &Report, reasons: usize, out: &mut impl Write) -> io::Result<()> {
     let Report { pods, pending, .. } = report;
     if report.played < report.requested {
         writeln!(out, "Interrupted: played {} of {}.\n", Span(report.played), Span(report.requested))?;
@@ -115,9 +116,9 @@ fn figures(report: &Report, out: &mut impl Write) -> io::Result<()> {
         span(pending.p99),
         span(pending.most)
     )?;
-    told(&report.why_waiting, "pod waits", "pods wait", out)?;
+    told(&report.why_waiting, reasons, ("pod waits", "pods wait"), out)?;
     writeln!(out, "Node starts    {}", report.node_starts())?;
-    told(&report.in_vain, "node ended and never opened", "nodes ended and never opened", out)?;
+    told(&report.in_vain, reasons, ("node ended and never opened", "nodes ended and never opened"), out)?;
     writeln!(
         out,
         "Lost work      {} pod-hours, {} GPU-hours",
@@ -138,12 +139,12 @@ fn figures(report: &Report, out: &mut impl Write) -> io::Result<()> {
     )
 }
 
-/// The most reasons that are printed.
+/// The most reasons that are printed without `-o wide`.
 const REASONS: usize = 3;
 
-/// Prints the most frequent reasons why something waits or failed.
-fn told(all: &[Told], one: &str, many: &str, out: &mut impl Write) -> io::Result<()> {
-    for Told { reason, count, example } in all.iter().take(REASONS) {
+/// Prints the most frequent reasons, at most `most`, why one thing or many wait or failed.
+fn told(all: &[Told], most: usize, (one, many): (&str, &str), out: &mut impl Write) -> io::Result<()> {
+    for Told { reason, count, example } in all.iter().take(most) {
         let what = if *count == 1 { one } else { many };
         match reason {
             Some(reason) => {
@@ -152,9 +153,9 @@ fn told(all: &[Told], one: &str, many: &str, out: &mut impl Write) -> io::Result
             None => writeln!(out, "               {count} {what}, and no event says why")?,
         }
     }
-    let more: u64 = all.iter().skip(REASONS).map(|told| told.count).sum();
+    let more: u64 = all.iter().skip(most).map(|told| told.count).sum();
     if more > 0 {
-        writeln!(out, "               {more} more, for other reasons (-o json lists them all)")?;
+        writeln!(out, "               {more} more, for other reasons (-o wide lists them all)")?;
     }
     Ok(())
 }
@@ -210,48 +211,6 @@ fn bought(report: &Report, out: &mut impl Write) -> io::Result<()> {
             write!(out, "  {number:>width$}")?;
         }
         writeln!(out)?;
-    }
-    Ok(())
-}
-
-/// Returns the names of a method in JSON, CSV and text.
-fn names_of(method: Method) -> [&'static str; 3] {
-    match method {
-        Method::OnePodPerNode => ["onePodPerNode", "one_pod_per_node", "one pod per node"],
-        Method::FirstFit => ["firstFit", "first_fit", "first fit into any room"],
-        Method::Extension => ["extension", "extension", "room that costs less than an own node"],
-        Method::Karpenter => ["karpenterLike", "karpenter_like", "like Karpenter, only empty nodes removed"],
-        Method::Consolidation => [
-            "karpenterLikeConsolidation",
-            "karpenter_like_consolidation",
-            "  and consolidation; work is lost",
-        ],
-        Method::ConsolidationKept => [
-            "karpenterLikeConsolidationKept",
-            "karpenter_like_consolidation_kept",
-            "  and consolidation; work is kept",
-        ],
-    }
-}
-
-/// Prints the figures of other methods. A `*` marks those that ignore something of this replay, which the lines below name.
-fn baselines(report: &Report, layout: TableLayout, out: &mut impl Write) -> io::Result<()> {
-    if report.baselines.is_empty() {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "\n{:<41}  {:>10}  {:>6}  {:>8}  {:>7}",
-        "OTHER METHODS", "COST", "STARTS", "P95 WAIT", "EVICTED"
-    )?;
-    let mark = if report.baselines_ignore.is_empty() { "" } else { "*" };
-    for one in &report.baselines {
-        let (cost, p95) = (format!("{:#}", one.cost), span(one.pending.p95));
-        let name = format!("{}{mark}", names_of(one.method)[2]);
-        writeln!(out, "{name:<41}  {cost:>10}  {:>6}  {p95:>8}  {:>7}", one.node_starts, one.evicted)?;
-    }
-    for ignored in &report.baselines_ignore {
-        writeln!(out, "{}", layout.fit(&format!("* without {ignored}"), 2))?;
     }
     Ok(())
 }

@@ -77,7 +77,7 @@ fn of_sources(sources: &[Source]) -> Result<Work, Problems> {
     let unreadable = manifest.notes_on_left_out().filter(|note| note.starts_with("Pod "));
     let unreadable: Vec<String> = unreadable.cloned().collect();
     let mut work = Work { notes: std::mem::take(&mut manifest.notes), ..Work::default() };
-    let gangs = Gangs::of(&manifest.pod_groups, &mut work.notes);
+    let gangs = Gangs::of(&manifest.pod_groups, &manifest.pods, &mut work.notes);
     work.objects.extend(gangs.objects);
     work.objects.extend(claims::needed(&manifest, &mut work.notes));
     let by_name = manifest.pods.iter();

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use kube::api::ListParams;
 use kube::{Api, Client, Resource};
 use poolwright_controller::clock::Clock;
@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::model::{Listed, Reading};
-use crate::reach::NO_ANSWER;
+use crate::reach::SILENT;
 
 /// The selector of unfinished pods. Finished pods use no resources, and clusters that run jobs keep many of them.
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
@@ -41,10 +41,10 @@ pub async fn read(client: &Client, clock: &dyn Clock) -> Result<Reading> {
             list(client, &lease),
         )
     };
-    let lists = timeout(WITHIN, lists).await;
-    let (pools, claims, nodes, pods, events, leases) = lists.with_context(|| {
-        format!("the API server did not answer within {} s; {NO_ANSWER}", WITHIN.as_secs())
-    })??;
+    let lists = timeout(WITHIN, lists)
+        .await
+        .map_err(|_| anyhow!("the API server did not answer within {} s; {SILENT}", WITHIN.as_secs()))?;
+    let (pools, claims, nodes, pods, events, leases) = lists?;
     Ok(Reading { at: clock.now(), pools, claims, nodes, pods, events, leases })
 }
 

@@ -14,7 +14,7 @@ mod model;
 mod screen;
 mod tables;
 #[cfg(test)]
-mod testing;
+pub mod testing;
 #[cfg(test)]
 mod tests;
 mod text;

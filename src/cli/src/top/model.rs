@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1 as k8s;
 use k8s_openapi::api::events::v1::Event;
@@ -21,12 +21,10 @@ use super::doing::doing;
 use super::view::{
     Cost, EventRow, Gpus, Leader, NodeCounts, NodeRow, ObjectKind, PoolRow, Totals, View, WaitingPods,
 };
-use crate::price_age;
+use crate::{lease, price_age};
 
 /// The most events in a view. A busy hour has thousands.
 const EVENTS: usize = 100;
-/// The duration of a Lease that does not specify one.
-const LEASE: SignedDuration = SignedDuration::from_secs(15);
 
 /// All objects of a kind, or why they could not be read.
 pub type Listed<T> = Result<Vec<T>, String>;
@@ -193,6 +191,7 @@ fn node_row(snapshot: &Snapshot, claim: &Claim, object: &NodeClaim, sees_pods: b
         zone: ranked.offering.zone.to_string(),
         capacity_type: ranked.offering.capacity_type.as_str(),
         stage: claim.stage(),
+        node_ready: node.map(|node| node.ready),
         created_at: claim.created,
         gpus: Gpus {
             gpus: allocatable.get(ResourceName::NVIDIA_GPU),
@@ -237,6 +236,8 @@ fn counts<'a>(rows: impl Iterator<Item = &'a NodeRow>) -> NodeCounts {
             counts.nodes_starting += 1;
         } else if row.stage.is_leaving() {
             counts.nodes_leaving += 1;
+        } else if row.node_ready == Some(false) {
+            counts.nodes_not_ready += 1;
         } else {
             counts.nodes_ready += 1;
         }
@@ -336,17 +337,10 @@ fn event_row(event: &Event) -> EventRow {
 
 /// Returns the leader, from the Lease that was renewed last, because each namespace may have a Lease.
 pub fn leader(leases: &[Lease], now: Timestamp) -> Leader {
-    let specs = leases.iter().filter_map(|lease| lease.spec.as_ref());
-    let renewed = |time: &Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime>| {
-        time.as_ref().map(|time| time.0)
-    };
-    let Some(spec) = specs.max_by_key(|spec| renewed(&spec.renew_time)) else {
-        return Leader::default();
-    };
-    let holder = spec.holder_identity.clone().filter(|holder| !holder.is_empty());
-    let renewed_at = renewed(&spec.renew_time);
-    let lasts =
-        spec.lease_duration_seconds.map_or(LEASE, |seconds| SignedDuration::from_secs(seconds.into()));
-    let holds = renewed_at.is_some_and(|renewed| now.duration_since(renewed) <= lasts);
-    Leader { leads: holder.is_some() && holds, holder, renewed_at }
+    let Some(lease) = lease::newest(leases) else { return Leader::default() };
+    Leader {
+        holder: lease::holder(lease).map(str::to_owned),
+        renewed_at: lease::renewed(lease),
+        leads: lease::is_held(lease, now),
+    }
 }

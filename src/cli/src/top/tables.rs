@@ -16,10 +16,11 @@ const fn right(title: &'static str, rank: u8) -> Column {
 }
 
 /// The columns of pools.
-pub const POOLS: [Column; 9] = [
+pub const POOLS: [Column; 10] = [
     left("POOL", 0),
     right("WEIGHT", 9),
     right("READY", 0),
+    right("NOT READY", 3),
     right("STARTING", 3),
     right("LEAVING", 4),
     right("GPUS", 1),
@@ -56,6 +57,7 @@ pub fn pool(row: &PoolRow) -> Vec<String> {
         row.name.clone(),
         row.weight.map_or_else(|| "-".to_owned(), |weight| weight.to_string()),
         row.nodes.nodes_ready.to_string(),
+        row.nodes.nodes_not_ready.to_string(),
         row.nodes.nodes_starting.to_string(),
         row.nodes.nodes_leaving.to_string(),
         words::gpus(row.gpus),

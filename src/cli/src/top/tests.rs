@@ -97,6 +97,31 @@ fn top_shows_unready_and_manually_cordoned_nodes() {
 }
 
 #[test]
+fn a_node_that_is_not_ready_is_not_counted_as_ready() {
+    let mut down = node("a");
+    down["status"]["conditions"][0]["status"] = json!("Unknown");
+    let joined = [("Launched", "True", ""), ("Registered", "True", "")];
+    let mut reading = Reading {
+        claims: Ok(objects(vec![
+            claim("a", "gpu", &up(&[])),
+            claim("b", "gpu", &up(&[])),
+            claim("c", "gpu", &joined),
+        ])),
+        nodes: Ok(objects(vec![down, node("b"), node("c")])),
+        ..nothing()
+    };
+    let seen = view("prod", &reading);
+    assert_eq!((row(&seen, "a").node_ready, row(&seen, "b").node_ready), (Some(false), Some(true)));
+    assert!(text(&seen).contains("Nodes       3 (1 ready, 1 not ready, 1 starting)"), "{}", text(&seen));
+    let of_pool = seen.pools[0].nodes;
+    assert_eq!((of_pool.nodes_ready, of_pool.nodes_not_ready, of_pool.nodes_starting), (1, 1, 1));
+    reading.nodes = Err("you may not list nodes".to_owned());
+    let blind = view("prod", &reading);
+    let known = (row(&blind, "a").node_ready, blind.totals.nodes.nodes_ready);
+    assert_eq!(known, (None, 2), "only the claims tell");
+}
+
+#[test]
 fn top_shows_a_node_as_retiring_only_while_it_is_closed() {
     let retiring =
         up(&[("Retiring", "True", "admits only planned pods, because a pod like ml/x costs less elsewhere")]);
@@ -164,6 +189,9 @@ fn the_holder_of_a_renewed_lease_leads() {
     assert_eq!(leads(vec![]), (None, false));
     assert_eq!(leads(vec![lease("a", late)]), (Some("a".to_owned()), false));
     assert_eq!(leads(vec![lease("", fresh)]), (None, false), "it was released");
+    let released = Reading { leases: Ok(objects(vec![lease("", fresh)])), ..nothing() };
+    let told = text(&view("prod", &released));
+    assert!(told.contains("no leader: the last one stopped and released the Lease 14s ago"), "{told}");
     let two = vec![lease("b", fresh), lease("a", late)];
     assert_eq!(leads(two), (Some("b".to_owned()), true), "another namespace has an old one");
 }
@@ -294,7 +322,7 @@ fn the_json_document_names_everything_and_unknown_prices_are_null() {
     assert_eq!(document["leader"]["holder"], "poolwright-0");
     assert_eq!(
         document["totals"],
-        json!({"nodes": 8, "nodesReady": 2, "nodesStarting": 3, "nodesLeaving": 3, "otherNodes": 1, "gpus": 8,
+        json!({"nodes": 8, "nodesReady": 2, "nodesNotReady": 0, "nodesStarting": 3, "nodesLeaving": 3, "otherNodes": 1, "gpus": 8,
             "gpusInUse": 2, "usdPerHour": 7.042, "unknownPrices": 1})
     );
     assert_eq!(document["podsWaiting"], json!({"unschedulable": 2, "waiting": 1, "gated": 1}));

@@ -64,9 +64,9 @@ pub enum ObjectKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Leader {
-    /// The current or last holder; `None` if there was none.
+    /// The current or last holder; `None` if there was none, or if the last one stopped and released the Lease.
     pub holder: Option<String>,
-    /// The time of the last renewal.
+    /// The time of the last renewal or of the release; `None` if there was no holder.
     pub renewed_at: Option<Timestamp>,
     /// Whether it was renewed within its duration.
     pub leads: bool,
@@ -95,8 +95,10 @@ pub struct Totals {
 pub struct NodeCounts {
     /// All claims.
     pub nodes: usize,
-    /// Claims whose node is open to pods.
+    /// Claims whose node has opened to pods and is ready, as far as it may be read.
     pub nodes_ready: usize,
+    /// Claims whose node has opened to pods and is not ready now.
+    pub nodes_not_ready: usize,
     /// Claims whose node is starting.
     pub nodes_starting: usize,
     /// Claims whose node is being removed.
@@ -156,6 +158,8 @@ pub struct NodeRow {
     pub capacity_type: &'static str,
     /// Its stage.
     pub stage: Stage,
+    /// Whether its node is ready; `None` if there is none, or if nodes may not be read.
+    pub node_ready: Option<bool>,
     /// The time of the claim's creation.
     pub created_at: Timestamp,
     /// Its GPUs.

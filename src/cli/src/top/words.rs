@@ -53,21 +53,30 @@ pub fn gpus(gpus: Gpus) -> String {
 
 /// Formats numbers of nodes: `5 (3 ready, 1 starting, 1 leaving)`.
 pub fn nodes(nodes: NodeCounts) -> String {
-    let NodeCounts { nodes, nodes_ready, nodes_starting, nodes_leaving } = nodes;
+    let NodeCounts { nodes, nodes_ready, nodes_not_ready, nodes_starting, nodes_leaving } = nodes;
     if nodes == 0 {
         return "none".to_owned();
     }
-    let parts = [(nodes_ready, "ready"), (nodes_starting, "starting"), (nodes_leaving, "leaving")];
+    let parts = [
+        (nodes_ready, "ready"),
+        (nodes_not_ready, "not ready"),
+        (nodes_starting, "starting"),
+        (nodes_leaving, "leaving"),
+    ];
     let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
     format!("{nodes} ({})", parts.collect::<Vec<_>>().join(", "))
 }
 
 /// Says who leads.
 pub fn leader(leader: &Leader, now: Timestamp) -> String {
+    let ago = leader.renewed_at.map(|at| format!("{} ago", age(at, now)));
     let Some(holder) = &leader.holder else {
-        return "no leader: no controller has run yet".to_owned();
+        return match ago {
+            Some(ago) => format!("no leader: the last one stopped and released the Lease {ago}"),
+            None => "no leader: no controller has run yet".to_owned(),
+        };
     };
-    let ago = leader.renewed_at.map_or_else(|| "never".to_owned(), |at| format!("{} ago", age(at, now)));
+    let ago = ago.unwrap_or_else(|| "never".to_owned());
     if leader.leads {
         format!("{holder} leads, renewed {ago}")
     } else {
@@ -144,6 +153,8 @@ mod tests {
         assert_eq!(leader(&one, now), "a leads, renewed 3s ago");
         let late = Leader { leads: false, ..one };
         assert_eq!(leader(&late, now), "no leader: a renewed the Lease last, 3s ago");
+        let released = Leader { holder: None, ..late };
+        assert_eq!(leader(&released, now), "no leader: the last one stopped and released the Lease 3s ago");
         assert_eq!(leader(&Leader::default(), now), "no leader: no controller has run yet");
     }
 }

@@ -148,9 +148,50 @@ fn an_expired_token_is_named_by_each_command_that_reads_the_cluster() {
     let findings = document["findings"].as_array().expect("findings");
     let finding = |what: &str| findings.iter().find(|one| one["what"] == what).expect("a finding");
     assert!(finding("API server")["message"].as_str().expect("text").contains(&refused));
+    let fix = finding("API server")["fix"].as_str().expect("text");
+    assert!(fix.starts_with("do what the line above says"), "another context would not help: {fix}");
+    for other in ["clock", "custom resources", "rights", "device plugin"] {
+        let said = &finding(other)["message"];
+        assert_eq!(said, "not checked, because the API server cannot be used", "it did answer: {other}");
+    }
     let token = finding("token");
     assert_eq!(token["verdict"], "wrong");
     assert!(token["message"].as_str().expect("text").starts_with(expired), "{token}");
+}
+
+#[test]
+fn who_may_only_read_sees_the_controller_first_and_no_missing_right_as_a_problem() {
+    let answers = |request: &Request| {
+        if request.path.contains("/subjectaccessreviews") {
+            return status(403, "subjectaccessreviews is forbidden");
+        }
+        let (code, mut answer) = answered(request, list(&[lease(2)]));
+        if request.path.contains("/selfsubjectaccessreviews") {
+            let verb = request.body["spec"]["resourceAttributes"]["verb"].as_str().expect("a verb");
+            answer["status"]["allowed"] = json!(["get", "list", "watch"].contains(&verb));
+        }
+        (code, answer)
+    };
+    let kubeconfig = kubeconfig("check-reader", serve(answers));
+    let rights = |more: &[&str]| {
+        let flags = ["check", "-o", "json", "--kubeconfig", kubeconfig.to_str().expect("UTF-8")];
+        let output = poolwright(&[&flags[..], more].concat(), "");
+        let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(document["findings"][0]["group"], "Controller");
+        let findings = document["findings"].as_array().expect("findings").iter();
+        let of_rights =
+            findings.filter(|one| one["what"].as_str().is_some_and(|what| what.starts_with("right")));
+        let told = of_rights
+            .map(|one| ["verdict", "message"].map(|key| one[key].as_str().unwrap_or_default().to_owned()));
+        told.collect::<Vec<_>>()
+    };
+    let [[verdict, said]] = &rights(&[])[..] else { panic!("one line") };
+    assert_eq!(verdict, "undetermined");
+    assert!(said.starts_with("those of the controller are not checked: pass --service-account"), "{said}");
+    assert!(said.contains("create pods/eviction") && !said.contains("list"), "{said}");
+    let [[verdict, said]] = &rights(&["--service-account", "gpus/pw"])[..] else { panic!("one line") };
+    assert_eq!(verdict, "undetermined");
+    assert!(said.starts_with("you may not ask what gpus/pw may do; somebody who may create"), "{said}");
 }
 
 #[test]

@@ -88,6 +88,33 @@ fn as_json_an_explanation_names_its_object_and_lists_the_lines_of_the_text() {
 }
 
 #[test]
+fn wide_adds_ids_and_the_offering_below_the_lines_of_the_text() {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let narrow = explain("narrow", cluster, &["node", "gpu-a"]);
+    assert!(!narrow.contains("instance id"), "{narrow}");
+    let wide = explain("wide", cluster, &["node", "gpu-a", "-o", "wide"]);
+    let (lines, facts) = wide.split_once("\n\n").expect("an empty line between lines and facts");
+    assert_eq!(
+        words(lines.lines().next().unwrap_or_default()),
+        words(narrow.lines().next().unwrap_or_default())
+    );
+    for fact in [
+        "instance id kwok://gpu-a",
+        "claim gpu-a",
+        "created 2026-03-01T11:00:00Z, ",
+        "pool gpu",
+        "node class KwokNodeClass `gpu`",
+        "offering g5.xlarge/us-east-1a/on-demand",
+        "planned price $1.006/h",
+        "taints poolwright.dev/reserved=gpu-a:NoSchedule",
+    ] {
+        assert!(facts.lines().any(|line| words(line).starts_with(fact)), "{fact}: {wide}");
+    }
+    let of_claim = explain("wide-claim", cluster, &["claim", "gpu-a", "-o", "wide"]);
+    assert!(of_claim.lines().any(|line| words(line) == "uid c"), "{of_claim}");
+}
+
+#[test]
 fn a_pod_is_explained_by_what_the_controller_has_learned() {
     let learned = |request: &Request| {
         let path = request.path.as_str();
@@ -283,6 +310,45 @@ fn a_pool_says_what_its_controller_says_about_it() {
         last,
         "The controller says that it is not ready (NodeClassNotReady): this controller launches no nodes with it."
     );
+}
+
+#[test]
+fn an_explanation_begins_with_the_release_of_the_lease_and_ends_with_what_holds_the_pool_up() {
+    let stopped = |request: &Request| {
+        if request.path.contains("/leases") {
+            return list(&[json!({"metadata": {"name": "poolwright-controller", "namespace": "gpus"},
+                "spec": {"holderIdentity": "", "renewTime": "2026-03-01T11:00:00.000000Z"}})]);
+        }
+        let (code, mut answer) = oversized(request);
+        if request.path.contains("/nodepools") {
+            let condition = |kind: &str, message: &str| {
+                json!({"type": kind, "status": "True", "reason": kind, "message": message,
+                    "lastTransitionTime": "2026-03-01T11:00:00Z"})
+            };
+            answer["items"][0]["status"]["conditions"] = json!([
+                condition("Ready", "6 offerings may be bought now"),
+                condition("LimitReached", "20.00 is reached")
+            ]);
+        }
+        (code, answer)
+    };
+    let said = explain("stopped", stopped, &["pool", "gpu"]);
+    let first =
+        "No controller leads: the last leader stopped and released the Lease gpus/poolwright-controller ";
+    assert!(said.starts_with(first), "{said}");
+    let last = "The controller says that a limit leaves pods waiting: 20.00 is reached.";
+    assert_eq!(said.lines().last(), Some(last), "{said}");
+}
+
+#[test]
+fn what_cannot_be_read_about_the_lease_and_failed_launches_is_said() {
+    let forbidden = |request: &Request| {
+        let is_hidden = request.path.contains("/leases") || request.path.contains("/events.k8s.io/");
+        if is_hidden { status(403, "not for you") } else { oversized(request) }
+    };
+    let said = explain("hidden", forbidden, &["pool", "gpu"]);
+    assert!(said.starts_with("It is not known whether a controller leads: "), "{said}");
+    assert!(said.contains("Note: launches that failed lately are not known: cannot list events: "), "{said}");
 }
 
 #[test]

@@ -72,6 +72,8 @@ pub struct Metrics {
     pub life_kinds: IntGauge,
     /// Ended pods that count in life tables.
     pub life_ended: IntGauge,
+    /// Whether a ConfigMap of the controller cannot be read and is left alone, by its name.
+    pub saved_state_ignored: IntGaugeVec,
     /// Launches, by provider and result.
     pub launches: IntCounterVec,
     /// Failed offerings, by instance type and reason.
@@ -80,7 +82,7 @@ pub struct Metrics {
     pub offerings_held_back: IntGauge,
     /// Offerings with a raised price because the cloud reclaims instances of them.
     pub offerings_taken_back: IntGauge,
-    /// The date of the oldest price that plans use, in seconds since 1970; NaN if no price has a date.
+    /// The date of the oldest price of what the pools may buy, in seconds since 1970; NaN if no price has a date.
     pub prices_as_of: Gauge,
     /// Calls to terminate an instance, by provider and result.
     pub terminations: IntCounterVec,
@@ -367,6 +369,12 @@ impl Metrics {
                 "poolwright_life_ended_pods",
                 "Ended pods from which durations were learned, older ones counted less.",
             )?,
+            saved_state_ignored: int_gauges(
+                r,
+                "poolwright_saved_state_ignored",
+                "1 while a ConfigMap of Poolwright cannot be read, so that nothing in it counts and nothing is stored.",
+                &["configmap"],
+            )?,
             launches: counters(
                 r,
                 "poolwright_launches_total",
@@ -392,7 +400,7 @@ impl Metrics {
             prices_as_of: gauge(
                 r,
                 "poolwright_prices_as_of_timestamp_seconds",
-                "Date of the oldest price that plans use, in seconds since 1970; NaN if no price has a date.",
+                "Date of the oldest price of what the pools may buy, in seconds since 1970; NaN if no price has a date.",
             )?,
             terminations: counters(
                 r,
@@ -498,7 +506,9 @@ mod tests {
             one.with_label_values(&["x", "y"]).inc();
         }
         m.stage_duration.with_label_values(&["x"]).observe(1.0);
-        for one in [&m.watch_synced, &m.pods_waiting, &m.pods_unplaced, &m.invariant_broken] {
+        for one in
+            [&m.watch_synced, &m.pods_waiting, &m.pods_unplaced, &m.invariant_broken, &m.saved_state_ignored]
+        {
             one.with_label_values(&["x"]).set(1);
         }
         for one in [&m.provider_errors, &m.interruptions] {

@@ -1,4 +1,5 @@
-//! Changes of nodes and pods that the API server denies, because an admission policy or RBAC forbids them. Both may last for ever.
+//! Changes of nodes, pods and NodeClaims that the API server denies, because an admission policy or RBAC forbids them. Both may
+//! last for ever.
 
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use super::Executor;
 use super::progress::{Progress, failed};
-use super::status::{WRITE_LIMIT, is_conflict};
+use super::status::{WRITE_LIMIT, is_conflict, is_denied};
 use crate::leader::writer::WriteError;
 
 /// The pause before an eviction is retried, because a budget refused it or the pod has not ended.
@@ -57,6 +57,16 @@ impl Executor {
                 self.record_event(&subject(key), EventType::Warning, Reason::EvictionRefused, &message);
                 Progress::Again(ASK_AGAIN)
             }
+            Err(WriteError::Failed(kube::Error::Api(status)))
+                if is_of_ending_namespace(status.code, &status.message) =>
+            {
+                count("refused");
+                Progress::Again(ASK_AGAIN)
+            }
+            Err(error) if is_denied(&error) => {
+                count("error");
+                self.denied(&subject(key), "evicting the pod", error, false)
+            }
             Err(error) => {
                 count("error");
                 failed("evicting a pod", error)
@@ -93,6 +103,7 @@ impl Executor {
                 Progress::Done
             }
             Err(error) if is_conflict(&error) => Progress::NothingToDo,
+            Err(error) if is_denied(&error) => self.denied(&subject(key), "deleting the pod", error, false),
             Err(error) => failed("ending a pod", error),
         }
     }
@@ -102,6 +113,12 @@ impl Executor {
 /// or several budgets select the pod, which the API server answers with an error of its own.
 fn is_refusal(code: u16, message: &str) -> bool {
     code == 429 || code == 500 && message.contains("more than one PodDisruptionBudget")
+}
+
+/// Returns whether this answer refuses an eviction because the namespace is being deleted. Nobody forbids it, and the namespace
+/// controller deletes the pod.
+fn is_of_ending_namespace(code: u16, message: &str) -> bool {
+    code == 403 && message.contains("because it is being terminated")
 }
 
 /// Returns the eviction of the pod with this UID. kube's own sends the UID in a field that no API server reads, and a later pod of
@@ -136,5 +153,12 @@ mod tests {
         assert!(is_refusal(500, of_two));
         assert!(!is_refusal(500, "etcdserver: request timed out"));
         assert!(!is_refusal(404, "pods \"a\" not found"));
+    }
+
+    #[test]
+    fn an_eviction_in_a_namespace_that_is_being_deleted_is_not_denied() {
+        let ends = "unable to create new content in namespace ml because it is being terminated";
+        assert!(is_of_ending_namespace(403, ends));
+        assert!(!is_of_ending_namespace(403, "User \"poolwright\" cannot create resource \"pods/eviction\""));
     }
 }

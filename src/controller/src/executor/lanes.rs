@@ -14,6 +14,11 @@ const LONGEST_WAIT: Duration = Duration::from_mins(5);
 /// The name of a lane: `nodeclaim/a`, `node/b`, `nodepool/c`, `instance/d`.
 pub type Lane = String;
 
+/// Returns the lane of the claim with this name.
+pub fn lane_of_claim(name: &str) -> Lane {
+    format!("nodeclaim/{name}")
+}
+
 /// What waits for a retry together: a kind of action, or that of one pod only.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Step {
@@ -47,6 +52,17 @@ struct Wait {
     until: Duration,
     /// Whether the other actions of the lane go on meanwhile.
     is_passed: bool,
+}
+
+impl State {
+    /// Returns how often a step has failed in a row, and how long it waits after one more failure.
+    fn next_failure(&mut self, key: &(Lane, Step), at_least: Duration, now: Duration) -> (u32, Duration) {
+        // Old entries belong to deleted objects.
+        self.waits.retain(|_, wait| now < wait.until.saturating_add(LONGEST_WAIT * 2));
+        let failures = self.waits.get(key).map_or(0, |wait| wait.failures);
+        let doubled = FIRST_WAIT.saturating_mul(1 << failures.min(16));
+        (failures, doubled.max(at_least).min(LONGEST_WAIT))
+    }
 }
 
 /// Whether an action may run.
@@ -101,6 +117,18 @@ impl Lanes {
         state.waits.values().map(|wait| wait.until).filter(|until| *until > now).min()
     }
 
+    /// Returns how long a step of this lane waits if it fails now: at least `at_least`.
+    pub fn next_wait(
+        &self,
+        lane: &str,
+        step: impl Into<Step>,
+        at_least: Duration,
+        now: Duration,
+    ) -> Duration {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.next_failure(&(lane.to_owned(), step.into()), at_least, now).1
+    }
+
     /// Returns how many lanes are busy.
     pub fn busy(&self) -> usize {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).busy.len()
@@ -133,12 +161,8 @@ impl InLane {
 
     fn back_off(&self, step: Step, at_least: Duration, now: Duration, is_passed: bool) -> Duration {
         let mut state = self.lanes.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // Old entries belong to deleted objects.
-        state.waits.retain(|_, wait| now < wait.until.saturating_add(LONGEST_WAIT * 2));
         let key = (self.lane.clone(), step);
-        let failures = state.waits.get(&key).map_or(0, |wait| wait.failures);
-        let doubled = FIRST_WAIT.saturating_mul(1 << failures.min(16));
-        let pause = doubled.max(at_least).min(LONGEST_WAIT);
+        let (failures, pause) = state.next_failure(&key, at_least, now);
         let until = now.saturating_add(pause);
         state.waits.insert(key, Wait { failures: failures.saturating_add(1), until, is_passed });
         pause
@@ -196,7 +220,9 @@ mod tests {
         assert_eq!(lanes.turn("nodeclaim/a", "launch", T), Turn::Waits);
         assert_eq!(lanes.turn("nodeclaim/a", "delete", T), Turn::Now, "another kind of action need not wait");
         assert_eq!(lanes.next_end(T), Some(T + Duration::from_millis(500)));
+        let foretold = lanes.next_wait("nodeclaim/a", "launch", zero, T);
         assert_eq!(lane.failed("launch", zero, T), Duration::from_secs(1));
+        assert_eq!(foretold, Duration::from_secs(1), "it was known before");
         assert_eq!(lane.failed("launch", Duration::from_mins(1), T), Duration::from_mins(1));
         for _ in 0..40 {
             lane.failed("launch", zero, T);

@@ -11,6 +11,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use poolwright_api::{ClaimOffering, ClaimPrice, NodeClaim, OfferingRef};
 use poolwright_catalog::{OfferingId, RankedOffering};
 use poolwright_core::{self as core, Claim, ConditionUpdate, EventType, Subject};
@@ -22,6 +23,7 @@ use poolwright_terms::{ConditionStatus, ConditionType, Reason, keys};
 use tracing::{info, warn};
 
 use super::give_back::doubted;
+use super::lanes::lane_of_claim;
 use super::progress::{Progress, refused};
 use super::status::Changed;
 use super::{Executor, taints};
@@ -80,7 +82,8 @@ impl Executor {
             Err(WriteError::NotLeading) => Progress::NotLeading,
             Err(WriteError::TimedOut(limit)) => {
                 count("transient");
-                Progress::retry(format!("the provider did not answer within {limit:?}"))
+                let why = format!("the provider did not answer within {limit:?}");
+                self.launch_again(claim, Duration::ZERO, why).await
             }
             Err(WriteError::Failed(LaunchError::AllFailed(failed))) => {
                 count("all-failed");
@@ -97,9 +100,9 @@ impl Executor {
                 self.context.metrics.provider_errors.with_label_values(&labels).inc();
                 match error {
                     ProviderError::Throttled(why) => {
-                        Progress::Retry(THROTTLED_WAIT, format!("throttled: {why}"))
+                        self.launch_again(claim, THROTTLED_WAIT, format!("throttled: {why}")).await
                     }
-                    ProviderError::Transient(why) => Progress::retry(why),
+                    ProviderError::Transient(why) => self.launch_again(claim, Duration::ZERO, why).await,
                     ProviderError::Invalid(why) => self.launch_invalid(claim, &why).await,
                 }
             }
@@ -175,6 +178,18 @@ impl Executor {
         match self.learn(&core::Outcome::LaunchInvalid { claim, why }).await {
             Progress::NotLeading => Progress::NotLeading,
             _ => Progress::Retry(INVALID_WAIT, why.to_owned()),
+        }
+    }
+
+    /// Handles a launch that failed for a cause that may pass. It is repeated after at least this time.
+    async fn launch_again(&self, claim: &Claim, at_least: Duration, why: String) -> Progress {
+        let clock = &self.context.clock;
+        let lane = lane_of_claim(&claim.name.0);
+        let wait = self.lanes.next_wait(&lane, "launch", at_least, clock.monotonic());
+        let next = clock.now().checked_add(wait).unwrap_or(Timestamp::MAX);
+        match self.learn(&core::Outcome::LaunchRetried { claim, why: &why, next }).await {
+            Progress::NotLeading => Progress::NotLeading,
+            _ => Progress::Retry(at_least, why),
         }
     }
 

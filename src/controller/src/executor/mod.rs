@@ -43,7 +43,7 @@ use tracing::{debug, error, warn};
 
 pub use claims::CreateResult;
 pub use interruption::RecordResult;
-use lanes::{InLane, Lanes, Step, Turn};
+use lanes::{InLane, Lanes, Step, Turn, lane_of_claim};
 use progress::Progress;
 use slots::Slots;
 
@@ -352,7 +352,7 @@ fn lane(action: &Action, snapshot: &Snapshot) -> String {
         let by_label =
             || snapshot.nodes.get(name)?.labels.get(poolwright_terms::keys::NODECLAIM_LABEL).cloned();
         let claim = by_label().or_else(|| Some(snapshot.claims.named_node(name)?.name.0.clone()));
-        claim.map_or_else(|| format!("node/{name}"), |claim| format!("nodeclaim/{claim}"))
+        claim.map_or_else(|| format!("node/{name}"), |claim| lane_of_claim(&claim))
     };
     match action {
         Action::Launch { claim }
@@ -360,7 +360,7 @@ fn lane(action: &Action, snapshot: &Snapshot) -> String {
         | Action::DeleteClaim { claim, .. }
         | Action::Drain { claim, .. }
         | Action::Terminate { claim, .. }
-        | Action::HoldBack { claim, .. } => format!("nodeclaim/{claim}"),
+        | Action::HoldBack { claim, .. } => lane_of_claim(&claim.0),
         Action::Nominate { node, .. } | Action::Open { node, .. } | Action::SetTaints { node, .. } => {
             of_node(node)
         }
@@ -370,7 +370,7 @@ fn lane(action: &Action, snapshot: &Snapshot) -> String {
         }
         Action::Reap { provider_id, .. } => format!("instance/{provider_id}"),
         Action::SetConditions { subject, .. } => match subject {
-            Subject::Claim(claim) => format!("nodeclaim/{claim}"),
+            Subject::Claim(claim) => lane_of_claim(&claim.0),
             Subject::Pool(pool) => format!("nodepool/{pool}"),
             Subject::Pod(pod) => format!("pod/{pod}"),
             Subject::Node(node) => of_node(node),

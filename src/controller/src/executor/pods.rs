@@ -37,16 +37,28 @@ impl Executor {
                 Progress::Done
             }
             Err(error) if is_conflict(&error) => Progress::NothingToDo,
-            // The pod was probably bound meanwhile. A nomination is only a hint, so the node opens anyway.
-            Err(WriteError::Failed(kube::Error::Api(status))) if status.code == 422 => {
-                debug!(%pod, node, why = %status.message, "not nominated");
-                Progress::NothingToDo
-            }
+            // A nomination is only a hint, so the node opens anyway.
             Err(error) if is_denied(&error) => {
+                if self.needs_no_nomination(pod, uid).await {
+                    debug!(%pod, node, ?error, "not nominated");
+                    return Progress::NothingToDo;
+                }
                 self.denied(&Subject::Pod(pod.clone()), "nominating the pod", error, false)
             }
             Err(error) => failed("nominating a pod", error),
         }
+    }
+
+    /// Returns whether a pod was bound or deleted meanwhile. The API server accepts the nomination of a bound pod, but a policy need
+    /// not, and nothing is lost then.
+    async fn needs_no_nomination(&self, pod: &ObjectKey, uid: &Uid) -> bool {
+        let Ok(found) = self.context.reader.namespaced::<Pod>(&pod.namespace).get(&pod.name).await else {
+            return false;
+        };
+        let Some(found) = found else { return true };
+        self.context.world.pod_seen(&found);
+        let is_bound = found.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+        is_bound || found.metadata.uid.as_ref() != Some(&uid.0)
     }
 
     /// Adds a toleration for the taint of the claim's reserved node to the pod. The other tolerations are written back as read,

@@ -28,7 +28,7 @@ use tracing::{info, warn};
 
 use super::give_back::{ASK_AGAIN, doubted, look, unproven};
 use super::progress::{Progress, failed, refused};
-use super::status::{WRITE_LIMIT, is_conflict, is_denied_by_policy, is_not_found, patch_params};
+use super::status::{WRITE_LIMIT, is_conflict, is_denied, is_denied_by_policy, is_not_found, patch_params};
 use super::{Executor, stage_durations};
 use crate::observed::providers::Cloud;
 
@@ -65,6 +65,9 @@ impl Executor {
                     self.context.world.claim_gone(&claim);
                 }
                 Progress::NothingToDo
+            }
+            Err(error) if is_denied(&error) => {
+                self.denied(&Subject::Claim(name.clone()), "deleting the NodeClaim", error, true)
             }
             Err(error) => failed("deleting the NodeClaim", error),
         }
@@ -150,6 +153,11 @@ impl Executor {
             return outcome;
         }
         if let Err(outcome) = self.give_back(&provider, &claim.uid, provider_id, Some(claim)).await {
+            if let Progress::Retry(_, why) = &outcome {
+                let message = format!("its instance is not gone yet, and its termination is repeated: {why}");
+                let subject = Subject::Claim(claim.name.clone());
+                self.record_event(&subject, EventType::Warning, Reason::TerminationRetried, &message);
+            }
             return outcome;
         }
         // Before the claim is removed: a watch may show its deletion early, and an older listing would then contain an instance
@@ -218,11 +226,16 @@ impl Executor {
         {
             Ok(_) => None,
             Err(error) if is_conflict(&error) => None,
-            // An admission policy may deny it for ever. Its instance is gone, and its claim must not stay for that.
-            Err(error) if is_denied_by_policy(&error) => {
+            // An admission policy may deny it for ever. Its instance is gone, and its claim must not stay for that. If Poolwright
+            // lacks a right, it lacks it for all nodes, and the claims are kept, so that no Node object is forgotten.
+            Err(error) if is_denied(&error) => {
+                let is_vital = !is_denied_by_policy(&error);
                 let subject = Subject::Node(name.to_owned());
                 let outcome =
-                    self.denied(&subject, "deleting the node, whose instance is gone", error, false);
+                    self.denied(&subject, "deleting the node, whose instance is gone", error, is_vital);
+                if is_vital {
+                    return Some(outcome);
+                }
                 warn!(
                     node = name,
                     ?outcome,
@@ -277,6 +290,10 @@ impl Executor {
                 }
                 info!(claim = %claim.name, pool = %claim.pool, "the instance is gone, and so is the NodeClaim");
                 Progress::Done
+            }
+            Err(error) if is_denied(&error) => {
+                let subject = Subject::Claim(claim.name.clone());
+                self.denied(&subject, "removing the finalizer of the NodeClaim", error, true)
             }
             Err(error) => failed("removing the finalizer", error),
         }

@@ -144,7 +144,9 @@ pub fn is_denied(error: &WriteError<kube::Error>) -> bool {
         || matches!(error, WriteError::Failed(kube::Error::Api(status)) if status.code == 403)
 }
 
-/// Returns whether the write conflicted with another one.
+/// Returns whether the write conflicted with another one, or another object has the name now. The API server answers a patch that
+/// names another UID with 422, as if it changed the UID.
 pub fn is_conflict(error: &WriteError<kube::Error>) -> bool {
-    matches!(error, WriteError::Failed(kube::Error::Api(status)) if status.is_conflict())
+    let WriteError::Failed(kube::Error::Api(status)) = error else { return false };
+    status.is_conflict() || status.code == 422 && status.message.contains("metadata.uid: Invalid value")
 }

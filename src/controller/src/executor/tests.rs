@@ -4,6 +4,7 @@ mod denied;
 mod doubted;
 mod last_seen;
 mod names;
+mod repeated;
 mod reserve;
 mod room;
 
@@ -268,15 +269,6 @@ async fn a_node_is_cordoned_when_it_registers_and_opened_once() {
 }
 
 #[tokio::test]
-async fn a_pod_that_was_bound_before_it_could_be_nominated_holds_nothing_up() {
-    let scene = Scene::with_node().await;
-    scene.api.fault(Method::PATCH, "/status", Fault::Fails(422));
-    let pod = (ObjectKey::new("default", "train"), Uid("p".into()));
-    let outcome = scene.executor.nominate(&pod.0, &pod.1, "n").await;
-    assert!(matches!(outcome, Progress::NothingToDo), "{outcome:?}");
-}
-
-#[tokio::test]
 async fn work_is_never_killed_by_a_late_view() {
     let scene = Scene::with_node().await;
     scene.pod_on("n");
@@ -379,7 +371,7 @@ async fn an_instance_that_has_gone_is_known_so_before_its_claim_goes() {
         node_class: class(),
         launched: one.launched,
     });
-    scene.world.set_instances(scene.executor.context.clock.now(), instances.collect());
+    scene.world.set_instances(&[NODE_CLASS_KIND], scene.executor.context.clock.now(), instances.collect());
     assert!(matches!(scene.executor.delete_empty_claim(&scene.claim()).await, Progress::Done));
     assert_eq!(listed(), Some(1));
     scene.api.fault(Method::DELETE, "/nodes/", Fault::Fails(500));

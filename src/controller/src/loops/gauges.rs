@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use poolwright_catalog::UsdPerHour;
 use poolwright_core::plan::PlanOptions;
-use poolwright_core::why::{Broken, broken};
+use poolwright_core::why::{Broken, broken, oldest_price};
 use poolwright_core::{Claim, Claims, PersistentMap, Pool, PoolName, Snapshot, Stage};
 use poolwright_report::{PoolSums, WaitingPods};
 use tracing::error;
@@ -20,9 +20,8 @@ use crate::edge::metrics::Metrics;
 use crate::edge::signal::Receiver;
 use crate::edge::stoppable::message;
 use crate::executor::context::Context;
-use crate::observed::lease_notes::oldest_price;
 
-/// How often invariants are checked.
+/// How often invariants are checked and the age of prices is measured.
 const CHECK: Duration = Duration::from_mins(1);
 
 /// The loop that updates gauges.
@@ -30,7 +29,7 @@ pub struct Gauges {
     context: Context,
     /// The limits over pools and namespaces.
     options: PlanOptions,
-    /// When invariants are checked next, on the monotonic clock.
+    /// When invariants are checked and the age of prices is measured next, on the monotonic clock.
     next_check: Duration,
     shown: Shown,
 }
@@ -81,6 +80,7 @@ impl LeaderLoop for Gauges {
         let now = clock.moment();
         if self.next_check <= now.monotonic {
             self.next_check = now.monotonic.saturating_add(CHECK);
+            measure_prices(&snapshot, metrics);
             let kinds = providers.node_class_kinds().map(|kind| kind.kind).collect();
             // This loop ends the process if it panics, and a count is not worth that.
             guarded(metrics, || count_broken(&snapshot, &self.options, &kinds, now.wall, metrics));
@@ -138,14 +138,18 @@ fn measure(shown: &mut Shown, snapshot: &Snapshot, metrics: &Metrics) {
     metrics.life_ended.set(snapshot.lives.ended().into());
     metrics.offerings_held_back.set(count(snapshot.held_back.len()));
     metrics.offerings_taken_back.set(count(snapshot.reclaims.len()));
-    let day = oldest_price(snapshot).and_then(|date| date.to_zoned(TimeZone::UTC).ok());
-    metrics.prices_as_of.set(day.map_or(f64::NAN, |day| day.timestamp().as_second() as f64));
     let waiting = WaitingPods::of(snapshot);
     for (phase, pods) in
         [("unschedulable", waiting.unschedulable), ("waiting", waiting.waiting), ("gated", waiting.gated)]
     {
         metrics.pods_waiting.with_label_values(&[phase]).set(count(pods));
     }
+}
+
+/// Updates the date of prices. It looks at each offering of each pool, and dates change by days.
+fn measure_prices(snapshot: &Snapshot, metrics: &Metrics) {
+    let day = oldest_price(snapshot).and_then(|date| date.to_zoned(TimeZone::UTC).ok());
+    metrics.prices_as_of.set(day.map_or(f64::NAN, |day| day.timestamp().as_second() as f64));
 }
 
 /// Updates the gauges that show nothing but claims and pools.
@@ -177,13 +181,12 @@ fn measure_pools(snapshot: &Snapshot, metrics: &Metrics) {
 
 #[cfg(test)]
 mod tests {
-    use poolwright_catalog::{Catalogue, CatalogueOrigin};
     use poolwright_core::Lives;
     use poolwright_intake as intake;
-    use poolwright_terms::NodeClassRef;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::observed::lease_notes::tests::buying;
 
     fn claim(name: &str, pool: &str, true_conditions: &[&str]) -> Arc<Claim> {
         let conditions: Vec<Value> = true_conditions
@@ -236,7 +239,6 @@ mod tests {
             "poolwright_nodepool_retiring_nodes{nodepool=\"a\"} 2",
             "poolwright_nodepool_retiring_nodes{nodepool=\"b\"} 0",
             "poolwright_nodepool_retiring_usd_per_hour{nodepool=\"a\"} 2.012",
-            "poolwright_prices_as_of_timestamp_seconds NaN",
             "poolwright_life_kinds 1",
             "poolwright_life_ended_pods 1",
         ] {
@@ -276,7 +278,7 @@ mod tests {
         let now = "2026-01-01T01:00:00Z".parse().unwrap();
         let snapshot = Snapshot {
             claims: [(lost.name.clone(), Arc::new(lost))].into_iter().collect(),
-            instances: Some(poolwright_core::Instances::new(now, [])),
+            instances: Some(poolwright_core::Instances::new(&["KwokNodeClass"], now, [])),
             ..Snapshot::default()
         };
         let metrics = Metrics::new().unwrap();
@@ -299,22 +301,12 @@ mod tests {
     }
 
     #[test]
-    fn the_date_of_the_oldest_price_is_told() {
-        let catalogue = |day: i8| {
-            let as_of = Some(jiff::civil::date(2026, 3, day));
-            let origin = CatalogueOrigin { source: "a test".to_owned(), as_of };
-            Ok(Arc::new(Catalogue::new(origin, Vec::new(), Vec::new())))
-        };
-        let class = |name: &str| NodeClassRef {
-            group: String::new(),
-            kind: "Trial".to_owned(),
-            name: name.to_owned(),
-        };
-        let mut snapshot = Snapshot::default();
-        snapshot.catalogues.insert(class("a"), catalogue(2));
-        snapshot.catalogues.insert(class("b"), catalogue(1));
+    fn the_date_of_the_oldest_price_of_what_the_pools_may_buy_is_told() {
         let metrics = Metrics::new().unwrap();
-        measure(&mut Shown::default(), &snapshot, &metrics);
+        measure_prices(&Snapshot::default(), &metrics);
+        let text = metrics.text().unwrap();
+        assert!(text.contains("poolwright_prices_as_of_timestamp_seconds NaN\n"), "{text}");
+        measure_prices(&buying(&["on-demand"]), &metrics);
         // 2026-03-01T00:00:00Z
         assert_eq!(metrics.prices_as_of.get() as i64, 1_772_323_200);
     }

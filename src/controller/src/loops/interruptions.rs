@@ -239,7 +239,8 @@ impl Interruptions {
         let may_be_ours = self.context.world.view(|all| {
             // Before the first listing, any instance may be ours.
             let listed = all.instances.as_ref().is_none_or(|instances| {
-                instances.iter().any(|one| instance_of(&one.provider_id) == told.instance)
+                kinds.iter().any(|one| instances.listed_at(one.kind).is_none())
+                    || instances.iter().any(|one| instance_of(&one.provider_id) == told.instance)
             });
             let of_kind = |claim: &Claim| kinds.iter().any(|one| one.kind == claim.node_class.kind);
             listed || all.claims.values().any(|claim| claim.launched.is_none() && of_kind(claim))

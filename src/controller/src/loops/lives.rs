@@ -120,6 +120,7 @@ impl KeepLives {
     async fn load(&mut self) -> Result<(), Error> {
         let read = read(self.object.read().await?);
         let was_foreign = std::mem::replace(&mut self.is_foreign, read.is_err());
+        self.context.metrics.saved_state_ignored.with_label_values(&[NAME]).set(self.is_foreign.into());
         self.kinds.clear();
         self.gaps.clear();
         self.arrivals.clear();
@@ -128,7 +129,14 @@ impl KeepLives {
                 debug!(kinds = kinds.len(), "read the learned durations of pods");
                 self.kinds.clone_from(&kinds);
                 self.gaps.clone_from(&gaps);
-                self.context.world.remember_lives(kinds, until, recent.into_iter().collect());
+                let all = kinds.len();
+                let forgotten = self.context.world.remember_lives(kinds, until, recent.into_iter().collect());
+                if forgotten > 0 {
+                    warn!(
+                        forgotten,
+                        "ConfigMap {NAME} has {all} kinds of pods, and only those that ended last count; durations of the others are learned again from pods that end"
+                    );
+                }
                 if !gaps.is_empty() {
                     self.context.world.remember_gaps(Gaps::of_tables(gaps));
                 }
@@ -139,7 +147,7 @@ impl KeepLives {
             }
             Err(why) if !was_foreign => warn!(
                 why,
-                "ConfigMap {NAME} cannot be read, so durations of pods are learned anew and not kept; delete the ConfigMap, or run the version of Poolwright that wrote it"
+                "ConfigMap {NAME} cannot be read, so how long pods run, how soon idle nodes get pods and how often pods come is learned anew and not kept; delete the ConfigMap, or run the version of Poolwright that wrote it"
             ),
             Ok(None) | Err(_) => {}
         }
@@ -246,6 +254,11 @@ mod tests {
 
         fn known(&self) -> Lives {
             self.keep.context.world.view(|all| (*all.lives).clone())
+        }
+
+        /// Returns what the metric says of the ConfigMap.
+        fn ignored(&self) -> i64 {
+            self.keep.context.metrics.saved_state_ignored.with_label_values(&[NAME]).get()
         }
     }
 
@@ -357,6 +370,7 @@ mod tests {
             scene.keep.look().await;
             assert_eq!((text(&api).as_str(), api.writes().len()), (content, 0));
             assert_eq!(scene.known().tables().len(), 1, "it learns anew");
+            assert_eq!(scene.ignored(), 1, "a metric says so");
         }
     }
 
@@ -461,9 +475,11 @@ mod tests {
         let mut scene = Scene::new(&api, &clock);
         scene.learn("1 GPUs", 3);
         scene.keep.look().await;
+        assert_eq!(scene.ignored(), 1);
         api.remove(PATH);
         scene.keep.look().await;
         assert!(text(&api).contains("1 GPUs"));
+        assert_eq!(scene.ignored(), 0);
     }
 
     #[tokio::test]

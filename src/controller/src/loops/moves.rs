@@ -78,8 +78,14 @@ impl Moves {
     /// Prepares for a new term: another leader may have written meanwhile.
     pub fn begin(&mut self) {
         self.object.forget();
-        self.is_foreign = false;
+        self.set_foreign(false);
         self.read_failed = None;
+    }
+
+    /// Sets whether the object must not be written. Returns whether it must not have been before.
+    fn set_foreign(&mut self, is_foreign: bool) -> bool {
+        self.context.metrics.saved_state_ignored.with_label_values(&[NAME]).set(is_foreign.into());
+        std::mem::replace(&mut self.is_foreign, is_foreign)
     }
 
     /// Reads what earlier leaders stored, once in each term. Returns whether pods may move: not before it was read.
@@ -93,7 +99,7 @@ impl Moves {
         match self.load().await {
             Ok(()) => true,
             Err(Error::Api(status)) if status.code == 403 => {
-                self.is_foreign = true;
+                self.set_foreign(true);
                 warn!(
                     why = status.message,
                     "ConfigMap {NAME} may not be read, so pods may move once more after a restart; apply deploy/rbac.yaml"
@@ -166,7 +172,7 @@ impl Moves {
         let has_failed = found.as_ref().is_err_and(is_failure);
         self.read_failed = has_failed.then(|| self.context.clock.monotonic());
         let read = parse::<Stored>(found?, KEY, VERSION);
-        let was_foreign = std::mem::replace(&mut self.is_foreign, read.is_err());
+        let was_foreign = self.set_foreign(read.is_err());
         self.stored = match read {
             Ok(stored) => stored.unwrap_or_default(),
             Err(why) => {
@@ -255,6 +261,11 @@ mod tests {
         fn saved(&self) -> (u64, u64) {
             let metrics = &self.moves.context.metrics;
             (metrics.moves_saved.get() as u64, metrics.saving_realised.get() as u64)
+        }
+
+        /// Returns what the metric says of the ConfigMap.
+        fn ignored(&self) -> i64 {
+            self.moves.context.metrics.saved_state_ignored.with_label_values(&[NAME]).get()
         }
     }
 
@@ -351,9 +362,11 @@ mod tests {
             scene.move_pod("a").await;
             scene.moves.count(usd(5)).await;
             assert_eq!((text(&api).as_str(), api.writes().len()), (foreign, 0));
+            assert_eq!(scene.ignored(), 1, "a metric says so");
             api.remove(PATH);
             scene.move_pod("b").await;
             assert!(text(&api).contains("\"a\""), "after a user has deleted it, all is stored");
+            assert_eq!(scene.ignored(), 0);
         }
     }
 

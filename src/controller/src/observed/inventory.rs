@@ -1,12 +1,14 @@
 //! The inventory: reads the providers' catalogues and lists their instances.
 
 mod doubts;
+mod missed;
 
 use std::collections::BTreeMap;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
@@ -20,6 +22,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use self::doubts::{Absent, absent, doubt};
+use self::missed::Missed;
 use super::ObserverContext;
 use super::providers::{Cloud, error_label};
 
@@ -42,6 +45,14 @@ pub struct Inventory {
     pub catalogue_interval: Duration,
     /// How often to list instances.
     pub list_interval: Duration,
+}
+
+/// What the earlier listings of one cloud showed.
+#[derive(Debug, Default)]
+struct Earlier {
+    missed: Missed,
+    /// How many instances the last listing lacked that exist.
+    unlisted: i64,
 }
 
 fn listed(instance: Instance) -> ListedInstance {
@@ -149,52 +160,47 @@ impl Inventory {
     pub async fn instances(self) {
         // A listing is judged by the claims and nodes, so these must be known before the first one.
         self.observers.ready().wait().await;
-        let mut failing = false;
+        self.list_clouds().await;
+    }
+
+    /// Lists the instances of each cloud by itself, for ever. A cloud that fails, or that does not answer, holds up no other.
+    async fn list_clouds(&self) {
+        join_all(self.observers.providers.all().iter().map(|provider| self.list_cloud(provider))).await;
+        // There is no cloud.
+        pending::<()>().await;
+    }
+
+    /// Lists the instances of one cloud periodically, for ever.
+    async fn list_cloud(&self, provider: &Cloud) {
+        let kinds: Vec<&str> = provider.node_class_kinds().iter().map(|kind| kind.kind).collect();
+        let (mut earlier, mut failing) = (Earlier::default(), false);
         loop {
             let at = self.observers.clock.now();
-            match self.list(at).await {
+            match self.list(provider, &mut earlier, at).await {
                 Ok(instances) => {
                     failing = false;
-                    self.observers.world.set_instances(at, instances);
+                    self.observers.world.set_instances(&kinds, at, instances);
                 }
                 // An incomplete listing is not used, because missing instances would count as terminated.
-                Err(error) if failing => debug!(%error, "instances could not be listed again; trying again"),
+                Err(error) if failing => {
+                    debug!(provider = provider.name(), %error, "instances could not be listed again; trying again");
+                }
                 Err(error) => {
                     failing = true;
-                    warn!(%error, "instances could not be listed; trying again");
+                    warn!(provider = provider.name(), %error, "instances could not be listed; trying again");
                 }
             }
             sleep(self.list_interval).await;
         }
     }
 
-    /// Lists all instances.
-    async fn list(&self, at: Timestamp) -> Result<Vec<ListedInstance>, ProviderError> {
-        let (mut all, mut unlisted, mut failure) = (Vec::new(), 0, None);
-        for provider in self.observers.providers.all() {
-            // After a failure, the others are still listed, because that may begin or end a doubt.
-            match self.list_one(provider, at).await {
-                Ok((listed, unseen)) => {
-                    all.extend(listed);
-                    unlisted += unseen;
-                }
-                Err(error) => failure = failure.or(Some(error)),
-            }
-        }
-        if let Some(error) = failure {
-            return Err(error);
-        }
-        self.observers.metrics.instances_unlisted.set(unlisted);
-        Ok(all)
-    }
-
-    /// Lists the instances of one provider. What the listing lacks is looked up by its id before it counts as gone. Also returns
-    /// how many were found only by their ids.
-    async fn list_one(
+    /// Lists the instances of one provider. What the listing lacks is looked up by its id before it counts as gone.
+    async fn list(
         &self,
         provider: &Cloud,
+        earlier: &mut Earlier,
         at: Timestamp,
-    ) -> Result<(Vec<ListedInstance>, i64), ProviderError> {
+    ) -> Result<Vec<ListedInstance>, ProviderError> {
         let answer = timeout(LIMIT, provider.list()).await;
         let answer =
             answer.unwrap_or_else(|_| Err(ProviderError::Transient(format!("no answer within {LIMIT:?}"))));
@@ -215,6 +221,7 @@ impl Inventory {
         let kinds = provider.node_class_kinds();
         let is_ours = |class: &NodeClassRef| kinds.iter().any(|kind| kind.kind == class.kind);
         let (absent, known) = absent(&snapshot, is_ours, &listed, provider.doubt().is_some(), at);
+        earlier.missed.retain(&absent);
         let mut look_ups = futures::stream::iter(absent.into_iter().map(async |absent| {
             let found = timeout(LIMIT, provider.get(&absent.provider_id)).await;
             let late = || Err(ProviderError::Transient(format!("no answer within {LIMIT:?}")));
@@ -222,9 +229,17 @@ impl Inventory {
         }))
         .buffer_unordered(LOOK_UPS);
         let (mut gone, mut unseen, mut failed, mut failure) = (Vec::new(), 0, Vec::new(), None);
+        let mut missed_once = Vec::new();
         while let Some((absent, found)) = look_ups.next().await {
             match found {
                 Ok(None) => {
+                    if !earlier.missed.proves(&absent, at) {
+                        info!(
+                            instance = absent.provider_id,
+                            "the cloud does not know this new instance yet; it counts as there until a later search fails too"
+                        );
+                        missed_once.push(absent.clone());
+                    }
                     gone.push(absent);
                     // At once: among many look-ups, a later one may fail in each round.
                     if let why @ Some(_) = doubt(&gone, known) {
@@ -232,6 +247,7 @@ impl Inventory {
                     }
                 }
                 Ok(Some(instance)) => {
+                    earlier.missed.found(&absent.provider_id);
                     warn!(
                         instance = instance.provider_id,
                         "the cloud has this instance, but its listing by tags lacks it: check its tags"
@@ -254,16 +270,22 @@ impl Inventory {
         }
         // What is unknown counts as there, unless the listing would be doubted without it: then no doubt ends, and nothing is gone. If it
         // shows no other instance, what is unknown must not prove that it is of the right account either.
-        if let Some(error) = failure {
+        let is_early = || {
+            let why = "the cloud shows no instance, and was asked only once for some that are new";
+            ProviderError::Transient(why.to_owned())
+        };
+        if let Some(error) = failure.or_else(|| (!missed_once.is_empty()).then(is_early)) {
             let unknown: Vec<Absent> = gone.iter().chain(&failed).cloned().collect();
             let proves_nothing = unknown.len() == known && unknown.iter().any(|one| one.is_ready);
             if proves_nothing || doubt(&unknown, known).is_some() {
                 return Err(error);
             }
         }
-        listed.extend(failed.into_iter().map(|absent| absent.there(at)));
+        listed.extend(failed.into_iter().chain(missed_once).map(|absent| absent.there(at)));
         self.set_doubt(provider, None)?;
-        Ok((listed, unseen))
+        self.observers.metrics.instances_unlisted.add(unseen - earlier.unlisted);
+        earlier.unlisted = unseen;
+        Ok(listed)
     }
 
     /// Notes whether the listings of a provider can be right.

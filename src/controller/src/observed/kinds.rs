@@ -12,8 +12,8 @@ use k8s_openapi::api::{
 };
 use poolwright_core::index::Change;
 use poolwright_core::{
-    Attachment, Claim, ClaimName, DaemonSet, Gang, Namespace, Node, NodeDrivers, ObjectKey, Pod,
-    PodDisruptionBudget, PodGroup, Pool, PoolName, Quota, Service, Snapshot, StorageClass, Volume,
+    Attachment, Claim, ClaimName, DaemonSet, Gang, GangScheduler, Namespace, Node, NodeDrivers, ObjectKey,
+    Pod, PodDisruptionBudget, PodGroup, Pool, PoolName, Quota, Service, Snapshot, StorageClass, Volume,
     VolumeClaim, Workload,
 };
 use poolwright_intake as intake;
@@ -54,6 +54,10 @@ impl Key<'_> {
 
     fn pool(self) -> PoolName {
         PoolName(self.name.to_owned())
+    }
+
+    fn group_of(self, scheduler: GangScheduler) -> ObjectKey {
+        ObjectKey::new(self.namespace.unwrap_or_default(), scheduler.model_name(self.name))
     }
 
     fn of(self, kind: &str) -> (String, ObjectKey) {
@@ -467,8 +471,32 @@ watched! {
         read: checked(intake::pod_group),
         apply: |state, group| state.index.apply_pod_group(group),
         delete: |state, key| state.index.delete_pod_group(&key.namespaced()),
-        reset: |state, all, _| state.index.reset_pod_groups(all),
+        reset: |state, all, _| state.index.reset_pod_groups(None, all),
         known: |all, key| all.pod_groups.get(&key.namespaced()).map(|one| (**one).clone()),
+    }
+
+    /// PodGroups of Volcano, for gangs.
+    VolcanoPodGroups("PodGroup.scheduling.volcano.sh"): intake::VolcanoPodGroup => PodGroup {
+        need: Need::WhenInstalled,
+        read: always(intake::volcano_pod_group),
+        apply: |state, group| state.index.apply_pod_group(group),
+        delete: |state, key| state.index.delete_pod_group(&key.group_of(GangScheduler::Volcano)),
+        reset: |state, all, _| state.index.reset_pod_groups(Some(GangScheduler::Volcano), all),
+        known: |all, key| {
+            all.pod_groups.get(&key.group_of(GangScheduler::Volcano)).map(|one| (**one).clone())
+        },
+    }
+
+    /// PodGroups of the plugin coscheduling, for gangs.
+    CoschedulingPodGroups("PodGroup.scheduling.x-k8s.io"): intake::CoschedulingPodGroup => PodGroup {
+        need: Need::WhenInstalled,
+        read: always(intake::coscheduling_pod_group),
+        apply: |state, group| state.index.apply_pod_group(group),
+        delete: |state, key| state.index.delete_pod_group(&key.group_of(GangScheduler::Coscheduling)),
+        reset: |state, all, _| state.index.reset_pod_groups(Some(GangScheduler::Coscheduling), all),
+        known: |all, key| {
+            all.pod_groups.get(&key.group_of(GangScheduler::Coscheduling)).map(|one| (**one).clone())
+        },
     }
 }
 

@@ -2,43 +2,51 @@
 
 use std::collections::BTreeMap;
 
-use jiff::civil::Date;
-use poolwright_core::Snapshot;
+use poolwright_core::{Snapshot, why};
 use poolwright_terms::keys::{PRICES_AS_OF_ANNOTATION, VERSION_ANNOTATION};
-
-/// Returns the date of the oldest price of all node classes; `None` if no price has a date.
-pub fn oldest_price(snapshot: &Snapshot) -> Option<Date> {
-    snapshot.catalogues.values().flatten().filter_map(|catalogue| catalogue.origin().as_of).min()
-}
 
 /// Returns the annotations of the Lease. A date that is unknown is empty.
 pub fn lease_notes(snapshot: &Snapshot) -> BTreeMap<&'static str, String> {
-    let oldest = oldest_price(snapshot).map(|date| date.to_string()).unwrap_or_default();
+    let oldest = why::oldest_price(snapshot).map(|date| date.to_string()).unwrap_or_default();
     [(VERSION_ANNOTATION, env!("CARGO_PKG_VERSION").to_owned()), (PRICES_AS_OF_ANNOTATION, oldest)].into()
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::Arc;
 
-    use jiff::civil::date;
-    use poolwright_catalog::{Catalogue, CatalogueOrigin};
-    use poolwright_terms::NodeClassRef;
+    use poolwright_catalog::read_csv;
+    use poolwright_intake as intake;
+    use poolwright_terms::labels::CAPACITY_TYPE;
+    use serde_json::json;
 
     use super::*;
 
-    #[test]
-    fn the_oldest_price_of_all_node_classes_counts() {
-        let mut snapshot = Snapshot::default();
-        assert_eq!(lease_notes(&snapshot)[PRICES_AS_OF_ANNOTATION], "");
-        for (name, as_of) in [("a", Some(date(2026, 7, 20))), ("b", Some(date(2026, 3, 1))), ("c", None)] {
-            let class =
-                NodeClassRef { group: String::new(), kind: "Trial".to_owned(), name: name.to_owned() };
-            let origin = CatalogueOrigin { source: "a test".to_owned(), as_of };
-            snapshot.catalogues.insert(class, Ok(Arc::new(Catalogue::new(origin, Vec::new(), Vec::new()))));
+    /// Returns a pool that buys these capacity types. Its node class sells on-demand capacity at prices of March 2026, and spot capacity at
+    /// older ones.
+    pub(crate) fn buying(capacity_types: &[&str]) -> Snapshot {
+        let requirement = json!({"key": CAPACITY_TYPE, "operator": "In", "values": capacity_types});
+        let class = json!({"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "a"});
+        let object = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": "gpu"},
+            "spec": {"template": {"spec": {"nodeClassRef": class, "requirements": [requirement]}}}});
+        let pool = intake::node_pool(&serde_json::from_value(object).expect("a pool"));
+        let prices = "instance_type,arch,allocatable_cpu_milli,allocatable_memory_mib,allocatable_pods,gpu_model,gpu_count,\
+                      gpu_memory_mib_each,on_demand_usd_per_hour,price_as_of,spot_usd_per_hour,spot_as_of,zones\n\
+                      g5.xlarge,amd64,3920,14162,58,a10g,1,22888,1.006,2026-03-01,0.4,2025-06-01,a\n";
+        let catalogue = Arc::new(read_csv(&[("prices.csv", prices)]).expect("a catalogue"));
+        Snapshot {
+            catalogues: [(pool.node_class.clone(), Ok(catalogue))].into(),
+            pools: [(pool.name.clone(), Arc::new(pool))].into_iter().collect(),
+            ..Snapshot::default()
         }
-        let notes = lease_notes(&snapshot);
-        assert_eq!(notes[PRICES_AS_OF_ANNOTATION], "2026-03-01");
-        assert_eq!(notes[VERSION_ANNOTATION], env!("CARGO_PKG_VERSION"));
+    }
+
+    #[test]
+    fn the_oldest_price_of_what_the_pools_may_buy_counts_and_no_other() {
+        let told = |snapshot: &Snapshot| lease_notes(snapshot)[PRICES_AS_OF_ANNOTATION].clone();
+        assert_eq!(told(&Snapshot::default()), "");
+        assert_eq!(told(&buying(&["on-demand"])), "2026-03-01", "nobody buys spot capacity");
+        assert_eq!(told(&buying(&["on-demand", "spot"])), "2025-06-01");
+        assert_eq!(lease_notes(&Snapshot::default())[VERSION_ANNOTATION], env!("CARGO_PKG_VERSION"));
     }
 }

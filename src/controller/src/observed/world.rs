@@ -341,14 +341,15 @@ impl World {
     }
 
     /// Sets what an earlier leader learned about the durations of pods until a time, and adds what was seen after it.
+    /// Returns how many kinds are too many and forgotten.
     pub fn remember_lives(
         &self,
         kinds: BTreeMap<String, LifeTable>,
         until: Timestamp,
         recent: BTreeSet<Uid>,
-    ) {
+    ) -> usize {
         let now = self.clock.now();
-        self.lock().index.remember_lives(kinds, until, recent, now);
+        self.lock().index.remember_lives(kinds, until, recent, now)
     }
 
     /// Returns what is known about the durations of pods, the time until which pods count there, and the last pods that do.
@@ -412,9 +413,9 @@ impl World {
         self.change(|state| state.index.reset_catalogues(catalogues));
     }
 
-    /// Sets the instances of a listing that began at `at`.
-    pub fn set_instances(&self, at: Timestamp, instances: Vec<ListedInstance>) {
-        self.change(|state| state.index.set_instances(at, instances));
+    /// Sets the instances of these kinds of node classes, which are those of one cloud, to a listing that began at `at`.
+    pub fn set_instances(&self, kinds: &[&str], at: Timestamp, instances: Vec<ListedInstance>) {
+        self.change(|state| state.index.set_instances(kinds, at, instances));
     }
 
     /// Registers that an instance has terminated, even if an older listing contains it.

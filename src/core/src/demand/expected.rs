@@ -2,8 +2,8 @@
 //!
 //! A controller creates its pods over several seconds. If each burst were planned separately, it would get its own nodes, and the
 //! cheaper large node for all pods would never be bought. So as soon as one pod of a controller is unschedulable, the pods that
-//! are still to come are planned with it, as copies of it. The claim lists each of them with a [`PodKey::Expected`], so the
-//! places survive a restart, and each new pod takes one of them.
+//! are still to come are planned with it, as copies that share its spec and labels. The claim lists each of them with a
+//! [`PodKey::Expected`], so the places survive a restart, and each new pod takes one of them.
 //!
 //! A gang's object (JobSet, LeaderWorkerSet) contains the templates of its pods. So pods of its Jobs and StatefulSets are
 //! expected before those controllers exist.
@@ -24,8 +24,9 @@ const STILL_COMING: SignedDuration = SignedDuration::from_secs(30);
 
 /// The most expected pods of one owner. A tenant can write any number into a controller, and each expected pod takes memory and time.
 pub const MOST_OF_OWNER: u64 = 5_000;
-/// The most text of the expected pods of one owner, in bytes. Each is a copy of its example, in which a tenant can write up to the
-/// size of an object, 1.5 MiB. Usual pods have two to four kilobytes, so their number ends first.
+/// The most text of the expected pods of one owner, in bytes. A tenant can write up to the size of an object, 1.5 MiB, into their
+/// example. They share most of it, but rules look at the text of each. Usual pods have two to four kilobytes, so their number ends
+/// first.
 const MOST_TEXT_OF_OWNER: u64 = 24 << 20;
 /// The limits of one owner, of one namespace, and of all.
 const OF_OWNER: Amount = Amount { pods: MOST_OF_OWNER, text: MOST_TEXT_OF_OWNER };

@@ -13,7 +13,7 @@ use crate::demand::expected::{ExpectedPods, expected, owned_by, uids};
 use crate::demand::successors::moving::{LeavingPod, Successor, moving};
 use crate::demand::units::{Unit, families};
 use crate::model::plan::DeferredPods;
-use crate::model::{ClaimName, OwnerKey, Pod, Snapshot, Uid, Workload};
+use crate::model::{ClaimName, OwnerKey, Pod, PodPhase, Snapshot, Uid, Workload};
 
 /// The inputs of demand sources besides the cluster.
 #[derive(Clone, Copy, Debug)]
@@ -192,7 +192,8 @@ pub(super) fn put_in<'a>(
     until
 }
 
-/// Adds one expected pod to the forecast, with the volume claims that will be created for it.
+/// Adds one expected pod to the forecast, with the volume claims that will be created for it. It shares spec and labels with its
+/// example.
 pub(crate) fn put_copy(
     changed: &mut Snapshot,
     snapshot: &Snapshot,
@@ -210,6 +211,11 @@ pub(crate) fn put_copy(
         }
     }
     let example = expected.example.clone();
-    let pod = Pod { uid, key, volumes, nominated_node: None, priority: expected.priority, ..example };
+    // What the scheduler said is about the example.
+    let phase = match example.phase {
+        PodPhase::Unschedulable { since, .. } => PodPhase::Unschedulable { since, message: String::new() },
+        phase => phase,
+    };
+    let pod = Pod { uid, key, volumes, phase, nominated_node: None, priority: expected.priority, ..example };
     changed.pods.insert(pod.key.clone(), Arc::new(pod));
 }

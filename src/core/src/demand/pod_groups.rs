@@ -145,7 +145,7 @@ fn number(count: u32) -> usize {
 /// The thing that a held PodGroup lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lack {
-    /// Pods, or the PodGroup itself. They may be about to be created.
+    /// Pods, the PodGroup itself, or its turn in a queue. They may be about to come.
     Pods,
     /// Room. Its pods exist, but too few of them have a place.
     Room,
@@ -167,7 +167,7 @@ pub(crate) fn incomplete(snapshot: &Snapshot) -> BTreeMap<ObjectKey, Lack> {
     }
     let lacks = |(key, have): (ObjectKey, Members)| {
         let state = state(snapshot, &key);
-        if state.group.is_none() {
+        if state.group.is_none_or(|group| group.held.is_some()) {
             return Some((key, Lack::Pods));
         }
         let lack = if state.shortage(&state.there).all > 0 { Lack::Pods } else { Lack::Room };

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use crate::model::PlanOptions;
 use crate::model::{
     ObjectKey, Operator, Pod, PodKey, PodPhase, PodRole, PodSpec, Preferences, Profile, Profiles,
-    Requirement, Snapshot, TopologySpreadConstraint, Uid,
+    Requirement, Shared, Snapshot, TopologySpreadConstraint, Uid,
 };
 
 /// Kinds of controllers whose selectors the scheduler uses. In manifests, a Deployment stands for its ReplicaSet.
@@ -22,14 +22,27 @@ pub(crate) fn apply(snapshot: &mut Cow<'_, Snapshot>, options: &PlanOptions) {
     if options.profiles.is_empty() {
         return;
     }
-    let ruler = ProfileRules::new(snapshot, &options.profiles);
-    let waiting = snapshot.pods.unbound();
-    let ruled: Vec<(PodKey, PodSpec)> =
-        waiting.filter_map(|pod| Some((pod.key.clone(), ruler.spec_of(pod)?))).collect();
-    drop(ruler);
-    for (key, spec) in ruled {
+    for (key, spec) in ruled(snapshot, &options.profiles) {
         snapshot.to_mut().pods.change(&key, |pod| pod.spec = spec);
     }
+}
+
+/// All that the spec with the rules of a scheduler depends on: the pod's own spec, the scheduler, and the selector.
+type Inputs<'a> = (&'a Shared<PodSpec>, &'a str, Option<Vec<Requirement>>);
+
+/// Returns the specs with the rules of schedulers, by pod. Each spec is made once, because thousands of pods may share it.
+fn ruled(snapshot: &Snapshot, profiles: &Profiles) -> Vec<(PodKey, Shared<PodSpec>)> {
+    let ruler = ProfileRules::new(snapshot, profiles);
+    let mut known: BTreeMap<Inputs<'_>, Shared<PodSpec>> = BTreeMap::new();
+    let mut all = Vec::new();
+    for pod in snapshot.pods.unbound() {
+        let Some((profile, selector)) = ruler.rules_of(pod) else { continue };
+        let spec = known
+            .entry((&pod.spec, pod.scheduler.as_str(), selector))
+            .or_insert_with_key(|(spec, _, selector)| with(spec, profile, selector.as_deref()).into());
+        all.push((pod.key.clone(), spec.clone()));
+    }
+    all
 }
 
 /// Cached selectors for default constraints, by namespace, labels and controller.
@@ -51,6 +64,12 @@ impl<'a> ProfileRules<'a> {
 
     /// Returns the spec of a pending pod with the rules of its scheduler; `None` if the scheduler adds none.
     pub fn spec_of(&self, pod: &'a Pod) -> Option<PodSpec> {
+        let (profile, selector) = self.rules_of(pod)?;
+        Some(with(&pod.spec, profile, selector.as_deref()))
+    }
+
+    /// Returns the profile of a pending pod, and the selector for its default constraints; `None` if the scheduler adds no rule.
+    fn rules_of(&self, pod: &'a Pod) -> Option<(&'a Profile, Option<Vec<Requirement>>)> {
         let profile = self.profiles.get(&pod.scheduler)?;
         let waits = matches!(pod.phase, PodPhase::Waiting | PodPhase::Unschedulable { .. } | PodPhase::Gated)
             && pod.role == PodRole::Workload
@@ -63,13 +82,13 @@ impl<'a> ProfileRules<'a> {
         if selector.is_none() && profile.enforced.is_none() && profile.preferred.is_empty() {
             return None;
         }
-        Some(with(&pod.spec, profile, selector.as_deref()))
+        Some((profile, selector))
     }
 
     /// Returns the selector for the default constraints of a pod. Returns `None` if no Service or controller selects it, because
     /// the constraints do not apply then.
     fn selector(&self, pod: &'a Pod) -> Option<Vec<Requirement>> {
-        let key = (pod.key.namespace(), &pod.labels, pod.owner.as_ref());
+        let key = (pod.key.namespace(), &*pod.labels, pod.owner.as_ref());
         if let Some(known) = self.known.borrow().get(&key) {
             return known.clone();
         }
@@ -136,4 +155,25 @@ fn with(spec: &PodSpec, profile: &Profile, selector: Option<&[Requirement]>) -> 
     }
     spec.preferences = preferences.some();
     spec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::EnforcedAffinity;
+
+    #[test]
+    fn pods_that_share_a_spec_share_the_one_with_the_rules_of_their_scheduler() {
+        let mut snapshot = Snapshot::default();
+        let spec = Shared::<PodSpec>::default();
+        for name in ["a", "b"] {
+            let pod = Pod::waiting(PodKey::new("default", name), spec.clone());
+            snapshot.pods.insert(pod.key.clone(), pod.into());
+        }
+        let enforced = EnforcedAffinity { source: "scheduler.yaml".to_owned(), terms: Vec::new() };
+        let profile = Profile { enforced: Some(enforced), ..Profile::default() };
+        let ruled = ruled(&snapshot, &[("default-scheduler".to_owned(), profile)].into());
+        let [(_, one), (_, other)] = ruled.as_slice() else { panic!("{ruled:?}") };
+        assert!(one.is_same(other) && one.enforced.is_some() && spec.enforced.is_none());
+    }
 }

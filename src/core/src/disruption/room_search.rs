@@ -104,14 +104,14 @@ impl<'a> RoomSearch<'a> {
         let waiting = search.current.claims.iter().flat_map(|claim| &claim.planned_pods);
         let waiting = waiting.filter_map(|key| search.asks(key));
         let movable = search.hosts.iter().flat_map(|host| &host.movable).map(|(_, pod)| *pod);
-        let specs: BTreeSet<&PodSpec> = waiting.chain(movable).map(|pod| &pod.spec).collect();
+        let specs: BTreeSet<&PodSpec> = waiting.chain(movable).map(|pod| &*pod.spec).collect();
         let specs: Vec<&PodSpec> = specs.into_iter().collect();
         let prices = own_nodes::cheapest(search.facts.snapshot, search.facts.now, search.options, &specs);
         search.own = specs.into_iter().zip(prices).filter_map(|(spec, price)| Some((spec, price?))).collect();
         // Small pods need the cheapest places.
         let (own, cpu) = (&search.own, |pod: &Pod| pod.spec.requests.get(ResourceName::CPU));
         for host in &mut search.hosts {
-            host.movable.sort_by_key(|(lost, pod)| (*lost, own.get(&pod.spec), cpu(pod), &pod.key));
+            host.movable.sort_by_key(|(lost, pod)| (*lost, own.get(&*pod.spec), cpu(pod), &pod.key));
         }
         true
     }
@@ -179,8 +179,9 @@ impl<'a> RoomSearch<'a> {
     ) -> Option<(Plan, Choice<'a>)> {
         let price = wanted.price;
         // Pods that need such a dear node too do not help, unless they end anyway.
-        let is_dear =
-            |pod: &Pod| !self.leaves_already(pod) && self.own.get(&pod.spec).is_some_and(|own| *own >= price);
+        let is_dear = |pod: &Pod| {
+            !self.leaves_already(pod) && self.own.get(&*pod.spec).is_some_and(|own| *own >= price)
+        };
         let movable = self.hosts.iter().flat_map(|host| &host.movable);
         let mut not_these: BTreeSet<&PodKey> =
             movable.filter(|(_, pod)| is_dear(pod)).map(|(_, pod)| &pod.key).collect();
@@ -226,7 +227,7 @@ impl<'a> RoomSearch<'a> {
     pub fn takers(&self, wanted: &Wanted) -> Vec<PodKey> {
         let half = wanted.price.micros() / 2;
         let needs = |key: &&PodKey| {
-            let own = self.asks(key).and_then(|pod| self.own.get(&pod.spec));
+            let own = self.asks(key).and_then(|pod| self.own.get(&*pod.spec));
             own.is_none_or(|own| own.micros() > half)
         };
         let takers: Vec<PodKey> = wanted.pods.iter().filter(needs).cloned().collect();

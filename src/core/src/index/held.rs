@@ -4,6 +4,11 @@ use crate::index::{Change, ClusterIndex};
 use crate::model::plan::{Plan, UnplacedReason};
 use crate::model::{Pod, PodPhase, PodRole};
 
+/// Returns whether a pod may get a node when a limit has room again. Limits may keep it off what is not held back.
+const fn may_wait_for_limit(reason: UnplacedReason) -> bool {
+    matches!(reason, UnplacedReason::LimitReached | UnplacedReason::OfferingsHeldBack)
+}
+
 impl ClusterIndex {
     /// Sets the namespaces whose limits hold pods back, and whether other limits do, from a plan.
     pub fn set_held_by_limits(&mut self, plan: &Plan) {
@@ -11,7 +16,7 @@ impl ClusterIndex {
         self.held_in = held.map(|left| left.pod.namespace().to_owned()).collect();
         // Limits on all pools together are no finding of a single pool.
         self.limit_reached = plan.pools.values().any(|found| found.limit_reached.is_some())
-            || plan.unplaced.iter().any(|left| left.reason == UnplacedReason::LimitReached);
+            || plan.unplaced.iter().any(|left| may_wait_for_limit(left.reason));
     }
 
     /// Returns the effect of a changed or deleted pod on pods that the limit of its namespace holds back.

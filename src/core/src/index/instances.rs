@@ -3,16 +3,21 @@
 use jiff::Timestamp;
 
 use crate::index::{Change, ClusterIndex};
-use crate::model::{Instances, ListedInstance};
+use crate::model::ListedInstance;
 
 impl ClusterIndex {
-    /// Sets the instances of a listing that began at `at`.
-    pub fn set_instances(&mut self, at: Timestamp, instances: Vec<ListedInstance>) -> Change {
-        let gone = &mut self.instances_gone;
-        // A listing that began after they terminated does not contain them, so they need not be remembered.
-        gone.retain(|_, since| *since >= at);
-        let there = instances.into_iter().filter(|instance| !gone.contains_key(&instance.provider_id));
-        self.state.instances = Some(Instances::new(at, there));
+    /// Sets the instances of these kinds of node classes, which are those of one cloud, to a listing that began at `at`.
+    pub fn set_instances(&mut self, kinds: &[&str], at: Timestamp, instances: Vec<ListedInstance>) -> Change {
+        let gone = &self.instances_gone;
+        let is_there =
+            |instance: &ListedInstance| gone.get(&instance.provider_id).is_none_or(|since| *since < at);
+        let listed = self.state.instances.get_or_insert_default();
+        listed.replace(kinds, at, instances.into_iter().filter(is_there));
+        // A listing that began after they terminated does not contain them, so they need not be remembered. A listing of another
+        // cloud may still be under way.
+        if let Some(oldest) = listed.oldest() {
+            self.instances_gone.retain(|_, since| *since >= oldest);
+        }
         Change::Life
     }
 
@@ -30,7 +35,7 @@ mod tests {
     use poolwright_terms::NodeClassRef;
 
     use super::*;
-    use crate::model::Uid;
+    use crate::model::{Instances, Uid};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second)
@@ -40,7 +45,7 @@ mod tests {
         ListedInstance {
             provider_id: id.into(),
             claim_uid: Uid(format!("uid-{id}")),
-            node_class: NodeClassRef { group: String::new(), kind: String::new(), name: String::new() },
+            node_class: NodeClassRef { group: String::new(), kind: "A".into(), name: String::new() },
             launched: at(0),
         }
     }
@@ -54,13 +59,37 @@ mod tests {
     fn an_instance_that_has_gone_is_in_no_listing_that_began_before() {
         let mut index = ClusterIndex::new();
         assert_eq!(index.instance_gone("i-1", at(5)), Change::None, "nothing was listed yet");
-        index.set_instances(at(4), vec![instance("i-1"), instance("i-2")]);
+        index.set_instances(&["A"], at(4), vec![instance("i-1"), instance("i-2")]);
         assert_eq!(listed(&index), ["i-2"]);
         assert_eq!(index.instance_gone("i-2", at(6)), Change::Life);
         assert_eq!(listed(&index), [""; 0]);
-        index.set_instances(at(6), vec![instance("i-2"), instance("i-3")]);
+        index.set_instances(&["A"], at(6), vec![instance("i-2"), instance("i-3")]);
         assert_eq!(listed(&index), ["i-3"], "it began in the same moment");
-        index.set_instances(at(7), vec![instance("i-2")]);
+        index.set_instances(&["A"], at(7), vec![instance("i-2")]);
         assert_eq!(listed(&index), ["i-2"], "what a later listing shows is there");
+    }
+
+    #[test]
+    fn a_listing_of_one_cloud_replaces_no_instance_of_another() {
+        let mut index = ClusterIndex::new();
+        let node_class = NodeClassRef { group: String::new(), kind: "B".into(), name: String::new() };
+        let other = || ListedInstance { node_class: node_class.clone(), ..instance("i-b") };
+        index.set_instances(&["B"], at(1), vec![other()]);
+        index.set_instances(&["A"], at(3), vec![instance("i-1")]);
+        assert_eq!(listed(&index), ["i-1", "i-b"]);
+        let began = |kind| index.view().instances.as_ref().and_then(|all| all.listed_at(kind));
+        assert_eq!([began("A"), began("B"), began("C")], [Some(at(3)), Some(at(1)), None]);
+        index.set_instances(&["A"], at(5), vec![]);
+        assert_eq!(listed(&index), ["i-b"]);
+    }
+
+    #[test]
+    fn a_late_listing_of_one_cloud_does_not_bring_back_what_has_gone_since_it_began() {
+        let mut index = ClusterIndex::new();
+        index.set_instances(&["A"], at(1), vec![instance("i-1")]);
+        index.instance_gone("i-1", at(5));
+        index.set_instances(&["B"], at(10), vec![]);
+        index.set_instances(&["A"], at(4), vec![instance("i-1")]);
+        assert_eq!(listed(&index), [""; 0]);
     }
 }

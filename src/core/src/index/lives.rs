@@ -27,25 +27,27 @@ impl ClusterIndex {
     /// Sets what was learned until a time, by an earlier leader. Pods that this index saw end after that time are added.
     ///
     /// Two replicas see the same end at different times, by clocks that differ. So `recent` names the pods that ended shortly
-    /// before that time and count already. Other pods that this index saw end then are added too.
+    /// before that time and count already. Other pods that this index saw end then are added too. Returns how many kinds are too many
+    /// and forgotten.
     pub fn remember_lives(
         &mut self,
         kinds: BTreeMap<String, LifeTable>,
         until: Timestamp,
         recent: BTreeSet<Uid>,
         now: Timestamp,
-    ) {
+    ) -> usize {
         // A time in the future was written before the clock was set back.
         let until = until.min(now);
         let from = until.checked_sub(RECENT).unwrap_or(Timestamp::MIN);
         let lives = Arc::make_mut(&mut self.state.lives);
-        lives.set_tables(kinds);
+        let forgotten = lives.set_tables(kinds);
         let ends = self.learning.ends.iter();
         for end in ends.filter(|end| end.at > from && !recent.contains(&end.uid)) {
             lives.observe(&end.kinds, end.age, end.finished, end.at);
         }
         self.learning.recorded = recent;
         self.learning.worked_out = None;
+        forgotten
     }
 
     /// Returns the UIDs of pods that this index saw end shortly before a time, the last ones first, for

@@ -66,6 +66,8 @@ pub(crate) struct LifecycleContext<'a> {
     pub(crate) closing: BTreeMap<PoolName, u64>,
     /// The number of unhealthy nodes and of all nodes, by pool; filled on demand.
     pub(crate) sick: BTreeMap<PoolName, (u64, u64)>,
+    /// Why PodDisruptionBudgets never allow an eviction, `None` for those that may; filled on demand.
+    pub(crate) never_met: BTreeMap<ObjectKey, Option<String>>,
     pub(crate) decision: Decision,
 }
 
@@ -113,6 +115,7 @@ impl<'a> LifecycleContext<'a> {
             unproven: BTreeSet::new(),
             closing: BTreeMap::new(),
             sick: BTreeMap::new(),
+            never_met: BTreeMap::new(),
             decision,
         }
     }
@@ -194,9 +197,10 @@ impl<'a> LifecycleContext<'a> {
     fn is_missing(&self, claim: &Claim) -> bool {
         let Some(launched) = &claim.launched else { return false };
         let Some(instances) = &self.snapshot.instances else { return false };
+        let Some(at) = instances.listed_at(&claim.node_class.kind) else { return false };
         let since = claim.since(ConditionType::Launched).unwrap_or(claim.created);
-        instances.at <= self.now
-            && instances.at >= after(since, SignedDuration::from_secs(30))
+        at <= self.now
+            && at >= after(since, SignedDuration::from_secs(30))
             && instances.get(&launched.provider_id).is_none()
             && !instances.iter().any(|instance| instance.claim_uid == claim.uid)
     }

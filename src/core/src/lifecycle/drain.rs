@@ -14,6 +14,7 @@ use crate::lifecycle::context::{LifecycleContext, after, is, is_not, some_pods};
 use crate::model::{Claim, Pod, PodPhase, PodRole};
 use crate::rules;
 use crate::rules::budget_index::of_pod;
+use crate::rules::budgets::never_met_of;
 use crate::rules::eviction::Eviction;
 
 /// The lowest priority of system-critical pods (`system-cluster-critical`).
@@ -80,15 +81,16 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &s
             }
         }
     }
+    let mut in_turn = there.iter().filter(|pod| tier(pod) == turn && !is_told(pod));
+    let blocked = in_turn.find_map(|pod| never_evicted(context, pod));
     let update = match protected.first() {
         None => {
-            let never = there
-                .iter()
-                .filter(|pod| tier(pod) == turn)
-                .find_map(|pod| Eviction::of(pod, of_pod(context.snapshot, pod)).never(pod));
-            let state = never.unwrap_or_else(|| "eviction is under way".to_owned());
+            let (reason, state) = match blocked {
+                Some(why) => (Reason::BudgetNeverMet, why),
+                None => (Reason::Draining, "eviction is under way".to_owned()),
+            };
             let message = format!("node {node} still runs {}; {state}", some_pods(&there));
-            is_not(ConditionType::Drained, Reason::Draining, message)
+            is_not(ConditionType::Drained, reason, message)
         }
         Some(first) => {
             let held = held_by(first);
@@ -96,13 +98,29 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, node: &s
                 || "wait, delete the pods, or remove the annotation".to_owned(),
                 |deadline| format!("they are deleted in time to end by {deadline}"),
             );
-            let message =
-                format!("node {node} still runs {}, protected by {held}: {end}", some_pods(&protected));
+            let blocked = blocked.map_or_else(String::new, |why| format!("; {why}"));
+            let message = format!(
+                "node {node} still runs {}, protected by {held}: {end}{blocked}",
+                some_pods(&protected)
+            );
             is_not(ConditionType::Drained, Reason::PodsProtected, message)
         }
     };
     context.conditions(claim, [update]);
     Drain::Waiting
+}
+
+/// Describes the budgets because of which the API server never evicts a pod, with the remedy; `None` if it may.
+fn never_evicted(context: &mut LifecycleContext<'_>, pod: &Pod) -> Option<String> {
+    let snapshot = context.snapshot;
+    let eviction = Eviction::of(pod, of_pod(snapshot, pod));
+    let Eviction::Takes(budget) = &eviction else { return eviction.never(pod) };
+    if budget.allowed.is_some_and(|allowed| allowed > 0) {
+        return None;
+    }
+    // The pod has no other budget, so the answer is the same for every such pod of this one.
+    let why = || never_met_of(snapshot, pod).first().map(ToString::to_string);
+    context.never_met.entry(budget.key.clone()).or_insert_with(why).clone()
 }
 
 /// Returns whether a drain waits for a pod on a node that was closed at `closed`. It does not wait for mirror pods, for pods that

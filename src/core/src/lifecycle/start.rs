@@ -17,6 +17,7 @@ use crate::lifecycle::context::{LifecycleContext, REPEAT, after, is, is_not, wor
 use crate::lifecycle::opening::Opening;
 use crate::lifecycle::{empty, interruption, repair, reserve, retire, unlisted};
 use crate::model::{Claim, Node, ObjectKey, Pod, PodPhase};
+use crate::rules::bare::without_controller;
 
 /// The time that the scheduler may take to bind a pod to the open node that was bought for it.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
@@ -33,8 +34,10 @@ pub(crate) fn decide(context: &mut LifecycleContext<'_>, claim: &Claim, opening:
         return;
     };
     if context.instance_is_gone(claim) {
+        let lost = without_controller(context.work(claim), "lost");
+        let lost = lost.map_or_else(String::new, |lost| format!(", but {lost}"));
         let message = format!(
-            "instance {} no longer exists, and Poolwright did not terminate it; its pods are planned again",
+            "instance {} no longer exists, and Poolwright did not terminate it; its pods are planned again{lost}",
             launched.provider_id
         );
         unlisted::end(context, claim, Reason::InstanceGone, &message);

@@ -52,7 +52,7 @@ pub struct Bursts {
     /// When pods ended whose room no other pod has taken, in the order in which they did.
     left: Vec<i64>,
     /// How many units pay.
-    paying: usize,
+    pub(super) paying: usize,
     /// When the last pod came.
     last: i64,
     /// How many pods were seen.

@@ -1,5 +1,6 @@
 //! Instances that the providers list.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -22,19 +23,45 @@ pub struct ListedInstance {
     pub launched: Timestamp,
 }
 
-/// All instances of one listing, without instances that are known to have terminated since.
-#[derive(Clone, Debug, PartialEq)]
+/// All instances of the last listing of each cloud, without instances that are known to have terminated since.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Instances {
-    /// The time at which the listing began.
-    pub at: Timestamp,
+    /// The time at which the last listing began, by kind of node class.
+    at: BTreeMap<String, Timestamp>,
     by_id: PersistentMap<String, Arc<ListedInstance>>,
 }
 
 impl Instances {
-    /// Creates a listing that began at `at`.
-    pub fn new(at: Timestamp, listed: impl IntoIterator<Item = ListedInstance>) -> Self {
-        let by_id = listed.into_iter().map(|one| (one.provider_id.clone(), Arc::new(one))).collect();
-        Self { at, by_id }
+    /// Creates a listing that began at `at`, of the instances of these kinds of node classes.
+    pub fn new(kinds: &[&str], at: Timestamp, listed: impl IntoIterator<Item = ListedInstance>) -> Self {
+        let mut all = Self::default();
+        all.replace(kinds, at, listed);
+        all
+    }
+
+    /// Replaces the instances of these kinds of node classes by those of a listing that began at `at`. Each cloud is listed by
+    /// itself, so the instances of the others stay.
+    pub fn replace(
+        &mut self,
+        kinds: &[&str],
+        at: Timestamp,
+        listed: impl IntoIterator<Item = ListedInstance>,
+    ) {
+        let others = self.by_id.iter().filter(|(_, one)| !kinds.contains(&one.node_class.kind.as_str()));
+        let others = others.map(|(id, one)| (id.clone(), one.clone()));
+        let listed = listed.into_iter().map(|one| (one.provider_id.clone(), Arc::new(one)));
+        self.by_id = others.chain(listed).collect();
+        self.at.extend(kinds.iter().map(|kind| ((*kind).to_owned(), at)));
+    }
+
+    /// Returns when the last listing of the instances of this kind of node class began; `None` if there was none.
+    pub fn listed_at(&self, kind: &str) -> Option<Timestamp> {
+        self.at.get(kind).copied()
+    }
+
+    /// Returns when the oldest of these listings began.
+    pub(crate) fn oldest(&self) -> Option<Timestamp> {
+        self.at.values().min().copied()
     }
 
     /// Returns all instances, by provider id.

@@ -1,8 +1,6 @@
 //! Life tables: for each age, how many pods of one kind reached it, and how many of these ended there. A table gives the hazards
 //! of the kind (Kaplan-Meier), also where many pods still run.
 
-use std::collections::BTreeMap;
-
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -99,12 +97,6 @@ impl LifeTable {
         }
         hazards
     }
-}
-
-/// Returns the tables that can have been learned.
-pub(crate) fn sound(mut tables: BTreeMap<String, LifeTable>) -> BTreeMap<String, LifeTable> {
-    tables.retain(|_, table| table.is_sound());
-    tables
 }
 
 /// Halves counts. What is left of an odd count goes to the next, so that rare long lives are not forgotten.

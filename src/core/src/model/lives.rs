@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::duration::{OF_SERVICES, SEPARATOR};
 use crate::model::life::{Life, ONE};
-use crate::model::life_table::{AGES, CERTAIN, LifeTable, hazards_of, seconds, sound, step};
+use crate::model::life_table::{AGES, CERTAIN, LifeTable, hazards_of, seconds, step};
 use crate::model::pod::Pod;
 use crate::model::retirement::about;
 
@@ -23,7 +23,7 @@ const PRIOR_MEDIAN: u64 = 3_600;
 /// The hazards of pods of which none ends.
 static ENDLESS: [u64; AGES] = [0; AGES];
 /// The most kinds to remember.
-const KINDS: usize = 400;
+pub(super) const KINDS: usize = 400;
 
 /// What is known about a pod's remaining life.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ pub struct Lives {
 pub(crate) struct SavedLives {
     pub(super) tables: BTreeMap<String, LifeTable>,
     /// The pods that run, by kind and step of their age. Later steps have none.
-    running: BTreeMap<String, Vec<u32>>,
+    pub(super) running: BTreeMap<String, Vec<u32>>,
 }
 
 impl Lives {
@@ -135,10 +135,10 @@ impl Lives {
         (!self.is_blank()).then(|| SavedLives { tables: self.tables.clone(), running })
     }
 
-    /// Works out again what was known when it was saved. Tables with counts that cannot have been learned are left out.
+    /// Works out again what was known when it was saved. All counts must be sound.
     pub(crate) fn of_saved(saved: &SavedLives) -> Self {
         let mut lives = Self::prior();
-        lives.set_tables(sound(saved.tables.clone()));
+        lives.set_tables(saved.tables.clone());
         let running = saved.running.iter().map(|(kind, counts)| {
             let mut counts = counts.clone();
             counts.resize(AGES, 0);
@@ -167,9 +167,12 @@ impl Lives {
         self.forget();
     }
 
-    /// Forgets the kinds that were not used for the longest time, narrow ones first.
-    fn forget(&mut self) {
-        let Some(more) = self.tables.len().checked_sub(KINDS).filter(|more| *more > 0) else { return };
+    /// Forgets the kinds that were not used for the longest time, narrow ones first. Returns how many it forgets.
+    fn forget(&mut self) -> usize {
+        let more = self.tables.len().saturating_sub(KINDS);
+        if more == 0 {
+            return 0;
+        }
         let age = |(kind, table): &(&String, &LifeTable)| (table.used(), Reverse(parts(kind)), table.total());
         let mut oldest: Vec<(&String, &LifeTable)> = self.tables.iter().collect();
         oldest.sort_by_key(age);
@@ -177,6 +180,7 @@ impl Lives {
         for kind in oldest {
             self.tables.remove(&kind);
         }
+        more
     }
 
     /// The life tables, by kind.
@@ -191,10 +195,10 @@ impl Lives {
         widest.flat_map(|(_, table)| &table.ended).sum()
     }
 
-    /// Replaces the life tables by others that were learned before.
-    pub fn set_tables(&mut self, tables: BTreeMap<String, LifeTable>) {
+    /// Replaces the life tables by others that were learned before. Returns how many of these are too many and forgotten.
+    pub fn set_tables(&mut self, tables: BTreeMap<String, LifeTable>) -> usize {
         self.tables = tables;
-        self.forget();
+        self.forget()
     }
 
     /// Works the tables out again, with the pods that run now.

@@ -80,5 +80,6 @@ fn group_of(key: &ObjectKey, marks: &BTreeMap<GangMark, u32>) -> PodGroup {
         roles,
         unmodelled: Vec::new(),
         stands_for: Some(key.name.clone()),
+        held: None,
     }
 }

@@ -43,6 +43,7 @@ pub(crate) mod request;
 pub(crate) mod retirement;
 pub(crate) mod rules;
 pub(crate) mod saved;
+pub(crate) mod shared;
 mod sized_daemonset;
 pub(crate) mod snapshot;
 pub(crate) mod solve;
@@ -86,7 +87,7 @@ pub use crate::model::pod_affinity::{
     HostPort, LimitsByNamespace, Namespace, NamespaceLabels, Namespaces, PodAffinityTerm,
     TopologySpreadConstraint,
 };
-pub use crate::model::pod_group::PodGroup;
+pub use crate::model::pod_group::{GangScheduler, PodGroup};
 pub use crate::model::pod_key::{NotAPodKey, ObjectKey, OwnerKey, PodKey};
 pub use crate::model::pods::{Beside, Count, OnNode, PodTraits, Pods};
 pub(crate) use crate::model::pool::PoolInWords;
@@ -99,6 +100,7 @@ pub use crate::model::request::{RequestOrigin, RequestPart};
 pub use crate::model::retirement::{PricesElsewhere, Retirement, Retirements, about};
 pub use crate::model::rules::{NodeSelectorTerm, Operator, Requirement, Toleration, TolerationMatch};
 pub use crate::model::saved::SavedSnapshot;
+pub use crate::model::shared::Shared;
 pub use crate::model::snapshot::Snapshot;
 pub use crate::model::spot::SpotRules;
 pub use crate::model::unmodelled::UnmodelledRule;

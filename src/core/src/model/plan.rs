@@ -382,7 +382,7 @@ pub enum UnplacedReason {
     LimitReached,
     /// It fits offerings, but a limit of its namespace is reached.
     NamespaceLimitReached,
-    /// It fits offerings, but all of them failed recently.
+    /// It fits offerings, but all that limits allow failed recently.
     OfferingsHeldBack,
     /// It fits offerings, but their prices are unknown.
     PriceUnknown,

@@ -18,6 +18,7 @@ use crate::model::profile::EnforcedAffinity;
 use crate::model::quota::PodScopes;
 use crate::model::request::RequestOrigin;
 use crate::model::rules::{NodeSelectorTerm, Toleration};
+use crate::model::shared::Shared;
 use crate::model::volumes::PodVolume;
 
 /// The requirements of a pod on its node.
@@ -63,9 +64,9 @@ pub struct Pod {
     /// The UID of its controller.
     pub owner: Option<Uid>,
     /// Labels, which selectors of other pods match.
-    pub labels: BTreeMap<String, String>,
+    pub labels: Shared<BTreeMap<String, String>>,
     /// Its requirements on its node.
-    pub spec: PodSpec,
+    pub spec: Shared<PodSpec>,
     /// What makes up the requests in `spec`, for messages; only of resources that its containers do not explain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub request_origins: Vec<RequestOrigin>,
@@ -75,8 +76,8 @@ pub struct Pod {
     pub priority: i32,
     /// The name of its scheduler.
     pub scheduler: String,
-    /// `spec.schedulingGroup`: the name of the PodGroup that it belongs to, in its namespace. Of a gang that is no object of a cluster,
-    /// what it stands for: `PyTorchJob ml/train`.
+    /// `spec.schedulingGroup`: the name of the PodGroup that it belongs to, in its namespace. Of another scheduler's PodGroup, the name
+    /// in the model ([`crate::model::GangScheduler`]). Of a gang without a PodGroup, what it stands for: `PyTorchJob ml/train`.
     pub group: Option<String>,
     /// What is written on it about its gang, if nothing else says how many pods of `group` start together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,13 +146,13 @@ impl Pod {
     }
 
     /// Creates a pod that waits for the default scheduler, of which only the spec is known. Its name is its UID.
-    pub fn waiting(key: PodKey, spec: PodSpec) -> Self {
+    pub fn waiting(key: PodKey, spec: impl Into<Shared<PodSpec>>) -> Self {
         Self {
             uid: Uid(key.name().into_owned()),
             key,
             owner: None,
-            labels: BTreeMap::new(),
-            spec,
+            labels: Shared::default(),
+            spec: spec.into(),
             request_origins: Vec::new(),
             volumes: Vec::new(),
             priority: 0,

@@ -19,8 +19,8 @@ use crate::model::daemonset::DaemonSet;
 use crate::model::disruption::DisruptionBudget;
 use crate::model::gang::Gang;
 use crate::model::idle::Gaps;
-use crate::model::life_table::{LifeTable, sound};
-use crate::model::lives::{Lives, SavedLives};
+use crate::model::life_table::{AGES, LifeTable};
+use crate::model::lives::{KINDS, Lives, SavedLives};
 use crate::model::names::{ClaimName, PoolName, Uid};
 use crate::model::node::Node;
 use crate::model::nodes::Nodes;
@@ -147,8 +147,45 @@ impl From<&Snapshot> for SavedSnapshot {
     }
 }
 
+impl SavedSnapshot {
+    /// Leaves out what was learned, as far as nobody can have learned it: its counts could overflow. Returns what that is, in words.
+    pub fn leave_out_unsound(&mut self) -> Vec<String> {
+        let mut left_out = Vec::new();
+        if let Some(lives) = &mut self.lives {
+            keep_sound(&mut lives.tables, "durations of pods of kind", LifeTable::is_sound, &mut left_out);
+            let is_sound = |counts: &Vec<u32>| counts.len() <= AGES;
+            keep_sound(&mut lives.running, "running pods of kind", is_sound, &mut left_out);
+            let more = lives.tables.len().saturating_sub(KINDS);
+            if more > 0 {
+                left_out.push(format!("the {more} kinds of pods beyond the {KINDS} that ended last"));
+            }
+        }
+        keep_sound(&mut self.gaps, "idle times of nodes of kind", LifeTable::is_sound, &mut left_out);
+        keep_sound(&mut self.arrivals, "arrivals of pods of size", Bursts::is_sound, &mut left_out);
+        left_out
+    }
+}
+
+/// Keeps the entries that can have been learned, and names the others.
+fn keep_sound<T>(
+    entries: &mut BTreeMap<String, T>,
+    what: &str,
+    is_sound: impl Fn(&T) -> bool,
+    left_out: &mut Vec<String>,
+) {
+    entries.retain(|name, entry| {
+        let keeps = is_sound(entry);
+        if !keeps {
+            left_out.push(format!("{what} `{name}`"));
+        }
+        keeps
+    });
+}
+
 impl From<SavedSnapshot> for Snapshot {
-    fn from(from: SavedSnapshot) -> Self {
+    /// Makes the snapshot that was saved, without what [`SavedSnapshot::leave_out_unsound`] leaves out.
+    fn from(mut from: SavedSnapshot) -> Self {
+        from.leave_out_unsound();
         let mut snapshot = Self {
             pods: shared(from.pods).collect(),
             nodes: shared(from.nodes).collect(),
@@ -179,7 +216,7 @@ impl From<SavedSnapshot> for Snapshot {
             disruption_budgets: from.disruption_budgets.into(),
             reclaims: from.reclaims.into_iter().collect(),
             lives: Arc::new(from.lives.as_ref().map_or_else(Lives::default, Lives::of_saved)),
-            gaps: Arc::new(Gaps::of_tables(sound(from.gaps))),
+            gaps: Arc::new(Gaps::of_tables(from.gaps)),
             arrivals: Arc::new(Arrivals::of_sizes(from.arrivals)),
             ..Self::default()
         };
@@ -284,11 +321,23 @@ mod tests {
         lives.refresh(std::iter::empty(), Timestamp::UNIX_EPOCH);
         let snapshot = Snapshot { lives: Arc::new(lives), gaps: Arc::new(gaps), ..Snapshot::default() };
         let mut saved = SavedSnapshot::from(&snapshot);
+        assert!(saved.leave_out_unsound().is_empty(), "all of it was learned");
         let lives = saved.lives.as_mut().expect("they are saved");
         // The sum of these counts overflows.
         for tables in [&mut lives.tables, &mut saved.gaps] {
             tables.entry("forged".to_owned()).or_default().ended = vec![u32::MAX, 1];
         }
-        assert_eq!(Snapshot::from(saved), snapshot);
+        lives.running.insert("endless".to_owned(), vec![1; AGES + 1]);
+        // More units pay than were counted.
+        saved.arrivals.entry("1 nvidia.com/gpu/gpu".to_owned()).or_default().paying = 1;
+        assert_eq!(Snapshot::from(saved.clone()), snapshot);
+        let told = [
+            "durations of pods of kind `forged`",
+            "running pods of kind `endless`",
+            "idle times of nodes of kind `forged`",
+            "arrivals of pods of size `1 nvidia.com/gpu/gpu`",
+        ];
+        assert_eq!(saved.leave_out_unsound(), told);
+        assert!(saved.leave_out_unsound().is_empty(), "they are gone");
     }
 }

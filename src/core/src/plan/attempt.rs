@@ -156,12 +156,12 @@ impl PlanContext<'_> {
         let of_gangs = without_place.into_iter().filter(|(pod, ..)| is_of_gang(pod));
         left.of_gangs.extend(of_gangs.map(|(pod, _, by)| (pod, by)));
         unplaced.sort();
-        left.beside_rules = self.gang_limits_beside_rules(
+        left.beside_rules.extend(self.gang_limits_beside_rules(
             supply,
             (&packed, &rooms),
             (&missing, unplaced.as_slice()),
             lessons,
-        );
+        ));
         plan.unplaced = unplaced;
         let violations = if plan.refused.is_empty() {
             audit_topology::violations(self.snapshot, &plan.claims, &plan.placements)
@@ -171,7 +171,7 @@ impl PlanContext<'_> {
         limits_told.extend(&left.limits);
         let few = lessons.few.iter().filter(|(at, _)| spread_limits.contains_key(*at)).map(|(_, by)| by);
         limits_told.extend(lessons.cut.values().chain(few).filter_map(LeftBy::reached));
-        let limits_reached = packed.limits_reached(&limits_told, supply);
+        let limits_reached = packed.limits_reached(&limits_told, &left.after_held_back, supply);
         let short = short(lessons, &left);
         let kept_room = packed.outcome.by_kept_room || lessons.kept_room;
         Attempt {
@@ -344,6 +344,7 @@ impl PlanContext<'_> {
                 options: self.options,
                 allowed: &allowed,
                 origins: &[],
+                is_of_gang: false,
             },
             classes: &packed.classes,
             outcome: &packed.outcome,
@@ -385,18 +386,22 @@ impl Packed<'_> {
         }
     }
 
-    /// Returns the reached limits by pool, with those that pods are told of. Limits on all pools together are left out, because they
-    /// are no condition of a single pool.
+    /// Returns the reached limits by pool, with those that pods are told of. `after_held_back` has the sentences about limits that are
+    /// told only after a stock-out. Limits on all pools together are left out, because they are no condition of a single pool.
     fn limits_reached(
         &self,
         told: &BTreeSet<u32>,
+        after_held_back: &BTreeMap<u32, String>,
         supply: &offerings::Supply<'_>,
     ) -> Vec<(PoolName, String)> {
         let of_pool = |limit: &u32| {
             let pool = self.limits.all[*limit as usize].pool?;
-            Some((supply.pools[pool].pool.name.clone(), self.limits.sentence(*limit, supply, 0)))
+            let sentence = after_held_back.get(limit).filter(|_| !told.contains(limit)).cloned();
+            let sentence = sentence.unwrap_or_else(|| self.limits.sentence(*limit, supply, 0));
+            Some((supply.pools[pool].pool.name.clone(), sentence))
         };
-        self.outcome.limits_reached.iter().chain(told).filter_map(of_pool).collect()
+        let all = self.outcome.limits_reached.iter().chain(told).chain(after_held_back.keys());
+        all.filter_map(of_pool).collect()
     }
 }
 

@@ -72,7 +72,7 @@ impl PlanContext<'_> {
         let prices = prices.map(|pools| pools.into_iter().map(|(_, price)| price).min());
         let own: BTreeMap<&PodSpec, Option<UsdPerHour>> = specs.iter().copied().zip(prices).collect();
         for (pods, room, life) in all {
-            let is_captive = |pod: &&&Pod| own.get(&pod.spec).is_some_and(|own| needs(*own, life.price));
+            let is_captive = |pod: &&&Pod| own.get(&*pod.spec).is_some_and(|own| needs(*own, life.price));
             let requests: Vec<ResourceList> =
                 pods.iter().filter(is_captive).map(|pod| pod.spec.requests.clone()).collect();
             let claim = room.claim().and_then(|name| self.snapshot.claims.get(name));

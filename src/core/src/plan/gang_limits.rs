@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_catalog::{ResourceList, UsdPerHour};
 
 use crate::demand::{GroupState, is_there};
-use crate::model::{ObjectKey, Pod, PodPhase, PodSpec, Sharing, Snapshot};
+use crate::model::{ObjectKey, Pod, PodKey, PodPhase, PodSpec, Sharing, Snapshot};
+use crate::plan::gang_takes::{self, HoldingNode, Kind};
 use crate::rules::{self, gpus};
 use crate::supply::limits::Limits;
 use crate::supply::offerings::Supply;
@@ -15,19 +16,28 @@ use crate::supply::offerings::Supply;
 pub(crate) type Takes = Vec<(u32, u64)>;
 
 /// Equal pods of a gang: what they ask for, and their number.
-type Alike<'p> = (&'p PodSpec, ResourceList, u64);
+pub(crate) type Alike<'p> = (&'p PodSpec, ResourceList, u64);
 
-/// Returns the pods without a node that must have places before any pod of the gang starts.
-pub(crate) fn needed(snapshot: &Snapshot, gang: &ObjectKey, state: &GroupState<'_>) -> Vec<PodSpec> {
+/// Returns the pods without a node that must have places before any pod of the gang starts. If they differ, those with a place on nodes
+/// that are there are left out: other pods of the gang may need other limits than these.
+pub(crate) fn needed(
+    snapshot: &Snapshot,
+    gang: &ObjectKey,
+    state: &GroupState<'_>,
+    placed: &BTreeSet<&PodKey>,
+) -> Vec<PodSpec> {
     let mut open = state.shortage(&state.room(None));
     let is_bound = |pod: &Pod| matches!(pod.phase, PodPhase::Bound { .. });
     let of_gang = snapshot.pods.of_group(gang).filter(|pod| is_there(pod) && !is_bound(pod));
-    of_gang.filter(|pod| open.meet(state.group, pod)).map(|pod| pod.spec.clone()).collect()
+    let mut needed: Vec<&Pod> = of_gang.filter(|pod| open.meet(state.group, pod)).collect();
+    let differs = needed.iter().any(|pod| pod.spec != needed[0].spec);
+    needed.retain(|pod| !differs || !placed.contains(&pod.key));
+    needed.into_iter().map(|pod| PodSpec::clone(&pod.spec)).collect()
 }
 
 /// Returns the limits that are enough for these pods if they are raised by what the pods take: each alone, if one is. Otherwise, it
-/// returns the limits that must be raised together. Each change was tried: nodes of one offering then hold all of the pods. Empty if no
-/// change is known to help.
+/// returns the limits that must be raised together. Each change was tried: nodes of one offering then hold all of the pods, or of one for
+/// each kind of pods. Empty if no change is known to help.
 pub(crate) fn helping(limits: &Limits, supply: &Supply<'_>, pods: &[PodSpec]) -> Vec<Takes> {
     let mut counts: BTreeMap<&PodSpec, u64> = BTreeMap::new();
     for pod in pods {
@@ -41,9 +51,13 @@ pub(crate) fn helping(limits: &Limits, supply: &Supply<'_>, pods: &[PodSpec]) ->
         .into_iter()
         .map(|(spec, count)| (spec, gpus::wanted(Sharing::Whole, &[], spec).0, count))
         .collect();
+    let all = holding(limits, supply, &alike);
+    if all.is_empty() {
+        return apart(limits, supply, alike).into_iter().filter(|takes| !takes.is_empty()).collect();
+    }
     let mut alone: BTreeMap<u32, u64> = BTreeMap::new();
     let mut together: Option<(usize, u64, Takes)> = None;
-    for Holding { price, of_one, nodes } in holding(limits, supply, &alike) {
+    for Holding { price, of_one, nodes } in all {
         let beyond = limits.beyond(&times(&of_one, nodes));
         match beyond.as_slice() {
             // Something else than a limit keeps the gang out.
@@ -64,6 +78,26 @@ pub(crate) fn helping(limits: &Limits, supply: &Supply<'_>, pods: &[PodSpec]) ->
         return together.into_iter().map(|(.., takes)| takes).collect();
     }
     alone.into_iter().map(|one| vec![one]).collect()
+}
+
+/// Returns the limits that must be raised together for pods that no offering holds all of, such as those of two pools.
+fn apart(limits: &Limits, supply: &Supply<'_>, alike: Vec<Alike<'_>>) -> Option<Takes> {
+    let mut kinds = Vec::new();
+    for (spec, requests, count) in alike {
+        let mut nodes = Vec::new();
+        for (at, pool) in supply.pools.iter().enumerate() {
+            for offer in pool.offers.iter().filter(|offer| offer.availability.is_sold()) {
+                let labels = supply.labels(at, offer.offering);
+                if requests.fits(&supply.capacities[offer.capacity])
+                    && rules::admits(spec, &labels, &pool.pool.taints).is_ok()
+                {
+                    nodes.extend(HoldingNode::of(supply, at, offer));
+                }
+            }
+        }
+        kinds.push(Kind { spec, requests, count, least: count, nodes });
+    }
+    gang_takes::short(limits, supply, &kinds)
 }
 
 /// Returns the limits that have too little for pods of a gang that rules about other pods keep out too. `counts` has the number of equal
@@ -124,7 +158,7 @@ fn holding(limits: &Limits, supply: &Supply<'_>, alike: &[Alike<'_>]) -> Vec<Hol
 }
 
 /// Returns what so many nodes use of each limit.
-fn times(of_one: &[(u32, u64)], nodes: u64) -> Takes {
+pub(crate) fn times(of_one: &[(u32, u64)], nodes: u64) -> Takes {
     of_one.iter().map(|(limit, amount)| (*limit, amount.saturating_mul(nodes))).collect()
 }
 
@@ -149,7 +183,7 @@ pub(crate) fn has_rules_on_others(spec: &PodSpec) -> bool {
 }
 
 /// Returns the number of nodes with this room that hold all of the pods; `None` if one of them fits on none.
-fn nodes_for(alike: &[Alike<'_>], room: &ResourceList) -> Option<u64> {
+pub(crate) fn nodes_for(alike: &[Alike<'_>], room: &ResourceList) -> Option<u64> {
     let mut open: Vec<u64> = alike.iter().map(|(.., count)| *count).collect();
     let mut nodes = 0_u64;
     while open.iter().any(|count| *count > 0) {
@@ -173,7 +207,7 @@ fn nodes_for(alike: &[Alike<'_>], room: &ResourceList) -> Option<u64> {
 }
 
 /// Returns the most pods with these requests that the room holds.
-fn most(requests: &ResourceList, room: &ResourceList) -> u64 {
+pub(crate) fn most(requests: &ResourceList, room: &ResourceList) -> u64 {
     let each = requests.iter().filter_map(|(name, wanted)| room.get(name.as_str()).checked_div(wanted));
     each.min().unwrap_or(u64::MAX)
 }

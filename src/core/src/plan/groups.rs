@@ -12,7 +12,7 @@ use poolwright_catalog::RankedOffering;
 
 use crate::demand::{GroupState, Members, group_state, is_there, pod_group};
 use crate::model::plan::{Plan, UnplacedPod, UnplacedReason};
-use crate::model::{GroupRole, ObjectKey, Pod, PodKey, PodSpec, PoolName, Snapshot};
+use crate::model::{GangScheduler, GroupRole, ObjectKey, Pod, PodKey, PodSpec, PoolName, Snapshot};
 use crate::plan::gang_limits::{self, Takes};
 use crate::plan::left_by::LeftBy;
 use crate::plan::pending::{Demand, PendingPod, Settled};
@@ -62,8 +62,9 @@ impl IncompleteGang {
         };
         let others = self.beside.iter().filter(|(of, _)| Some(*of) != limit);
         let others = others.map(|(of, lacking)| takes(*of, *lacking));
-        let why = match limit.zip(self.lacking) {
-            _ if !is_known => gang_limits::sentence(helping, limits, supply),
+        let of_limit = || self.beside.iter().find(|(of, _)| Some(*of) == limit).map(|(_, lacking)| *lacking);
+        let why = match limit.zip(self.lacking.or_else(of_limit)) {
+            _ if !is_known => by.first() + &gang_limits::sentence(helping, limits, supply),
             Some((limit, lacking)) => {
                 let all: Takes = [takes(limit, lacking)].into_iter().chain(others).collect();
                 by.sentence_of_gang(limits, supply, &all)
@@ -99,17 +100,24 @@ impl<'a> Groups<'a> {
         Self { by_key }
     }
 
-    /// Returns the reason why the pod is not planned, if there is one: the scheduler holds it, or its PodGroup has unmodelled
-    /// rules.
+    /// Returns the reason why the pod is not planned, if there is one: the scheduler or a queue holds it, or its PodGroup has
+    /// unmodelled rules.
     pub fn hold(&self, pod: &Pod) -> Option<(UnplacedReason, String)> {
         let key = pod.group_key()?;
         let state = self.by_key.get(&key)?;
         let Some(group) = state.group else {
+            let (by, version) = match GangScheduler::of(&key.name) {
+                None => ("`spec.schedulingGroup.podGroupName`", "scheduling.k8s.io/v1alpha2"),
+                Some(scheduler) => ("by a mark of its metadata", scheduler.api_version()),
+            };
             let message = format!(
-                "belongs to PodGroup {key} (`spec.schedulingGroup.podGroupName`), which does not exist, so the scheduler does not try the pod; create the PodGroup. If it exists, allow Poolwright to list podgroups of scheduling.k8s.io/v1alpha2"
+                "belongs to PodGroup {key} ({by}), which does not exist, so the scheduler does not try the pod; create the PodGroup. If it exists, allow Poolwright to list podgroups of {version}, or add it to the files of the plan"
             );
             return Some((UnplacedReason::PodGroupMissing, message));
         };
+        if let Some(why) = &group.held {
+            return Some((UnplacedReason::PodGroupPending, format!("its {} {why}", group.name())));
+        }
         if let Some(rule) = group.unmodelled.first() {
             let message = format!(
                 "its {} uses {} (`{}`), which Poolwright does not model, so it buys no node for the pod; remove the rule, or add nodes by hand",
@@ -248,7 +256,10 @@ impl<'a> Groups<'a> {
                 (open.all == 0).then_some(takes)
             });
             let nodes = nodes_of(snapshot, plan, key);
-            let pods = limit.map_or_else(Vec::new, |_| gang_limits::needed(snapshot, key, state));
+            let pods = limit.map_or_else(Vec::new, |_| {
+                let placed = plan.placements.iter().map(|placement| &placement.pod).collect();
+                gang_limits::needed(snapshot, key, state, &placed)
+            });
             let beside = beside.get(key).cloned().unwrap_or_default();
             found.push((key, state, IncompleteGang { words, left: reason, nodes, lacking, pods, beside }));
         }
@@ -402,7 +413,9 @@ fn left_of<'p>(
         role.is_none_or(|role| snapshot.pods.get(&left.pod).is_some_and(|pod| role.has(pod)))
     };
     let of_gang = unplaced.iter().filter(|left| belongs(snapshot, &left.pod, gang));
-    of_gang.max_by_key(|left| (is_lacking(left), left.reason.is_unmet_demand()))
+    // What a rule keeps out is told with the limits, which do not tell of the rule.
+    let is_by_rule = |left: &UnplacedPod| left.reason == UnplacedReason::NoOfferingFits;
+    of_gang.max_by_key(|left| (is_lacking(left), left.reason.is_unmet_demand(), is_by_rule(left)))
 }
 
 /// Says that there are too few pods.

@@ -1,6 +1,7 @@
 //! Why an attempt leaves pods out, in a form that outlives the attempt.
 
 use crate::plan::gang_limits;
+use crate::plan::unplaced::held_back::HeldBack;
 use crate::supply::limits::Limits;
 use crate::supply::offerings::Supply;
 
@@ -13,6 +14,9 @@ pub(crate) struct LeftBy {
     limits: Vec<(u32, u64)>,
     /// What follows the sentences about the limits, or the whole sentence.
     words: String,
+    /// What comes before the sentences about the limits: the only offerings within them are held back. So the limits are told of the
+    /// other offerings.
+    held_back: Option<HeldBack>,
 }
 
 impl LeftBy {
@@ -21,11 +25,11 @@ impl LeftBy {
     }
 
     pub fn limits(limits: Vec<(u32, u64)>) -> Self {
-        Self { limits, words: String::new() }
+        Self { limits, words: String::new(), held_back: None }
     }
 
     pub fn other(words: String) -> Self {
-        Self { limits: Vec::new(), words }
+        Self { limits: Vec::new(), words, held_back: None }
     }
 
     /// Returns the limit that left the pod out, if one did.
@@ -50,7 +54,8 @@ impl LeftBy {
         let more = more.map(|(limit, _)| limits.named(*limit, supply));
         let more =
             more.map(|limit| format!("; and {limit} leaves too little for it too")).collect::<Vec<_>>();
-        format!("{}{}{}", gang_limits::all_in_words(takes, limits, supply), more.concat(), self.words)
+        let of_limits = gang_limits::all_in_words(takes, limits, supply);
+        format!("{}{of_limits}{}{}", self.first(), more.concat(), self.words)
     }
 
     /// Returns the sentence, with what the limits count now. Of several limits, it names those that still keep the pod out.
@@ -59,8 +64,30 @@ impl LeftBy {
         if told.is_empty() {
             told.extend(self.limits.first());
         }
-        let of_limits = told.into_iter().map(|(limit, least)| limits.sentence(limit, supply, least));
-        format!("{}{}", of_limits.collect::<Vec<_>>().join("; and "), self.words)
+        let of_limit = |(limit, least): (u32, u64)| match &self.held_back {
+            Some(_) => limits.sentence_of_others(limit, supply, least),
+            None => limits.sentence(limit, supply, least),
+        };
+        let of_limits: Vec<String> = told.into_iter().map(of_limit).collect();
+        format!("{}{}{}", self.first(), of_limits.join("; and "), self.words)
+    }
+
+    /// Returns what comes before the limits.
+    pub fn first(&self) -> String {
+        self.held_back.as_ref().map_or_else(String::new, |held| held.words("it") + "; besides, ")
+    }
+
+    /// Returns the sentence about a limit of this pod for the pool of the limit, if offerings that are held back come before it.
+    pub fn of_pool(&self, limit: u32, limits: &Limits, supply: &Supply<'_>) -> Option<String> {
+        let held = self.held_back.as_ref()?;
+        let besides = limits.sentence_of_others(limit, supply, 0);
+        Some(format!("{}; besides, {besides}", held.words("a waiting pod")))
+    }
+
+    /// Puts the offerings first that would hold the pod within the limits once they are tried again.
+    pub fn after(mut self, held: HeldBack) -> Self {
+        self.held_back = Some(held);
+        self
     }
 
     /// Appends words to the sentence.

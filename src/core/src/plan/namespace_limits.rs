@@ -7,6 +7,7 @@
 //! The limits are on buying. Pods keep places of earlier plans, and the scheduler may bind held pods wherever there is room.
 
 mod baselines;
+mod besides;
 mod fewer_nodes;
 mod units;
 
@@ -77,6 +78,8 @@ impl<'a> PlanContext<'a> {
         let mut held = Held::new();
         let mut attempt = self.weigh_with_fewer_nodes(&ceilings, (successors, supply), &mut held, stop);
         self.tell(&held, successors, &mut attempt.plan);
+        self.tell_rules(&held, supply, &mut attempt.plan);
+        self.tell_gangs(&ceilings, successors, &attempt.left.needs, &mut attempt.plan);
         self.judge_baselines(&ceilings, successors, &mut attempt.plan);
         attempt
     }
@@ -342,15 +345,8 @@ impl Excess {
 
     /// Returns a message about the first limit.
     fn sentence_of_first(self, namespace: &str, used: Option<NamespaceUse>) -> String {
-        let NamespaceCeiling { kind, most, origin } = self.ceiling;
-        let (by_default, remedy) = match origin {
-            CeilingOrigin::Stated => ("", "raise"),
-            CeilingOrigin::Default => (" (default)", "set"),
-            CeilingOrigin::Unreadable => ("", "correct"),
-        };
-        let (name, amount) = (kind.name(), quantity(kind, most));
-        let limit = format!("limit {name} = {amount}{by_default} of namespace `{namespace}`");
-        let remedy = format!("{remedy} {} of the Namespace", kind.annotation());
+        let NamespaceCeiling { kind, most, .. } = self.ceiling;
+        let (limit, remedy) = in_words(self.ceiling, namespace);
         let it = if self.of_gang { "its gang" } else { "it" };
         let Some(asked) = self.asked else {
             return format!(
@@ -383,6 +379,21 @@ impl Excess {
         let end = if used > 0 { ", or end pods of the namespace" } else { "" };
         format!("{limit} {is} (in use or on order: {used_up}{more}); {remedy}{end}")
     }
+}
+
+/// Returns a limit of a namespace and its remedy in words.
+fn in_words(ceiling: NamespaceCeiling, namespace: &str) -> (String, String) {
+    let NamespaceCeiling { kind, most, origin } = ceiling;
+    let (by_default, remedy) = match origin {
+        CeilingOrigin::Stated => ("", "raise"),
+        CeilingOrigin::Default => (" (default)", "set"),
+        CeilingOrigin::Unreadable => ("", "correct"),
+    };
+    let (name, amount) = (kind.name(), quantity(kind, most));
+    (
+        format!("limit {name} = {amount}{by_default} of namespace `{namespace}`"),
+        format!("{remedy} {} of the Namespace", kind.annotation()),
+    )
 }
 
 /// Returns the least that a pod without a place needs, before nodes are chosen: a node at some price.
@@ -523,7 +534,7 @@ fn first_come(units: &[Unit<'_>], found: &mut [Option<Excess>]) {
     let is_single =
         |at: usize, unit: &Unit<'_>| !unit.is_gang && found[at].is_none_or(|excess| !excess.of_gang);
     let singles = units.iter().enumerate().filter(|&(at, unit)| is_single(at, unit));
-    let singles = singles.filter_map(|(at, unit)| Some((at, &unit.pods.first()?.spec)));
+    let singles = singles.filter_map(|(at, unit)| Some((at, &*unit.pods.first()?.spec)));
     let singles: Vec<(usize, &PodSpec)> = singles.collect();
     for &(at, spec) in &singles {
         match found[at] {

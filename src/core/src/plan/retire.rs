@@ -220,7 +220,7 @@ impl PlanContext<'_> {
         kinds.truncate(KINDS);
         let unknown = |spec: &PodSpec| !prices.by_spec.contains_key(spec);
         let unknown: Vec<&PodSpec> =
-            kinds.iter().map(|(_, pod)| &pod.spec).filter(|spec| unknown(spec)).collect();
+            kinds.iter().map(|(_, pod)| &*pod.spec).filter(|spec| unknown(spec)).collect();
         if !unknown.is_empty() {
             let prices = Arc::make_mut(prices);
             prices.since.get_or_insert(self.now);
@@ -231,7 +231,7 @@ impl PlanContext<'_> {
         let (mut newcomers, mut unsold) = (Vec::new(), Vec::new());
         for (_, pod) in kinds {
             let life = self.snapshot.lives.of_new(pod, self.now).life;
-            let offers = prices.by_spec.get(&pod.spec).into_iter().flatten();
+            let offers = prices.by_spec.get(&*pod.spec).into_iter().flatten();
             let costs = offers.filter_map(|(pool, price)| {
                 let paid = horizon::paid(&life, self.snapshot.pools.get(pool)?);
                 Some((cost(*price, paid), *price))

@@ -91,7 +91,7 @@ mod tests {
             };
             let budgets: Vec<PodDisruptionBudget> = selectors.into_iter().enumerate().map(named).collect();
             let mut pod = Pod::waiting(PodKey::new("default", "p"), PodSpec::default());
-            pod.labels = labels;
+            pod.labels = labels.into();
             let plain: Vec<usize> =
                 (0..budgets.len()).filter(|at| selects(&budgets[*at], &pod)).collect();
             let index = NamespaceBudgets::new(budgets.iter().collect());

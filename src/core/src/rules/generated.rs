@@ -15,7 +15,7 @@ use crate::model::{
 pub(crate) fn pods(topology_key: &'static str) -> impl Strategy<Value = Vec<Pod>> {
     let pod = |(at, (labels, spec)): (usize, (BTreeMap<String, String>, PodSpec))| {
         let namespace = if at % 4 == 3 { "other" } else { "default" };
-        Pod { labels, ..Pod::waiting(PodKey::new(namespace, format!("p{at}")), spec) }
+        Pod { labels: labels.into(), ..Pod::waiting(PodKey::new(namespace, format!("p{at}")), spec) }
     };
     let all = vec((btree_map("[ab]", "[xyz]", 0..3), spec(topology_key)), 0..12);
     all.prop_map(move |all| all.into_iter().enumerate().map(pod).collect::<Vec<Pod>>())

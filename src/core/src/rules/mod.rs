@@ -5,6 +5,7 @@ pub(crate) mod added_affinity;
 pub(crate) mod affinity;
 pub(crate) mod allocatable_tolerance;
 pub(crate) mod anti_affinity;
+pub(crate) mod bare;
 pub(crate) mod budget_index;
 pub mod budgets;
 pub(crate) mod claim_node;

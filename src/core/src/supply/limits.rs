@@ -150,6 +150,11 @@ impl Limits {
         uses.iter().copied().filter(is_beyond).collect()
     }
 
+    /// Returns whether one node with these uses would break a limit even if this plan bought nothing else.
+    pub fn is_beyond_without_others(&self, uses: &[(u32, u64)]) -> bool {
+        uses.iter().any(|(limit, amount)| *amount > self.all[*limit as usize].before)
+    }
+
     /// Returns a limit in words: `` limit nodes = 2 of pool `gpu` ``.
     pub fn named(&self, limit: u32, supply: &Supply<'_>) -> String {
         self.all[limit as usize].in_words(supply).0
@@ -189,6 +194,15 @@ impl Limits {
     /// Returns a message about a reached limit. `least` is the least that a node which fits the pods uses of it; zero if no pods are
     /// meant. The advice is only what can help them.
     pub fn sentence(&self, limit: u32, supply: &Supply<'_>, least: u64) -> String {
+        self.sentence_about(limit, supply, least, false)
+    }
+
+    /// Does the same for pods that have offerings within the limits, which are held back. The amount is that of other offerings.
+    pub fn sentence_of_others(&self, limit: u32, supply: &Supply<'_>, least: u64) -> String {
+        self.sentence_about(limit, supply, least, true)
+    }
+
+    fn sentence_about(&self, limit: u32, supply: &Supply<'_>, least: u64, is_of_others: bool) -> String {
         let limit = &self.all[limit as usize];
         if let LimitKind::Available(id) = &limit.kind {
             if limit.left > 0 {
@@ -204,6 +218,7 @@ impl Limits {
         }
         let used = limit.used();
         let (named, raise) = limit.in_words(supply);
+        let other = if is_of_others { "other " } else { "" };
         if least > limit.ceiling {
             let least = limit.kind.needed_in_words(least);
             // The limit must allow this besides.
@@ -213,18 +228,19 @@ impl Limits {
                 format!(" (in use or on order besides: {})", limit.kind.used_in_words(used, limit.ceiling))
             };
             return format!(
-                "{named} is below the {least} that the smallest node which fits it uses{besides}; {raise}"
+                "{named} is below the {least} that the smallest {other}node which fits it uses{besides}; {raise}"
             );
         }
         if used == 0 {
-            return format!("{named} is too low for the pods of this plan; {raise}");
+            let too_low = if is_of_others { "other offerings that fit" } else { "the pods of this plan" };
+            return format!("{named} is too low for {too_low}; {raise}");
         }
         let free = limit.or_free_nodes();
         // What changes with each plan is in parentheses, where it is no news to a pod that waits.
         let (is, more) = match limit.kind.needed_in_words(least) {
             _ if used >= limit.ceiling => ("is reached", String::new()),
             _ if least == 0 => ("leaves too little", String::new()),
-            more => ("leaves too little", format!("; one more node uses at least {more}")),
+            more => ("leaves too little", format!("; one more {other}node uses at least {more}")),
         };
         let used = limit.kind.used_in_words(used, limit.ceiling);
         format!("{named} {is} (in use or on order: {used}{more}); {raise}{free}")

@@ -4,6 +4,7 @@ pub(crate) mod cached;
 pub(crate) mod commitments;
 pub(crate) mod daemonsets;
 pub(crate) mod flexibility;
+pub(crate) mod held_back;
 pub(crate) mod interruption_backoff;
 pub(crate) mod interruption_risk;
 pub(crate) mod limits;

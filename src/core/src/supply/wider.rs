@@ -88,6 +88,21 @@ impl<'s> Wider<'s, '_> {
         self.holds_on(at, asked, |_| true).is_some()
     }
 
+    /// Returns the room for pods on a new node of an offering of the pool's node class.
+    pub fn room(&self, at: usize, offering: usize) -> ResourceList {
+        let daemons = self.daemons.tolerating(&self.supply.pools[at].pool.taints);
+        self.room_beside(&daemons, at, offering)
+    }
+
+    fn room_beside(&self, daemons: &DaemonSets<'_>, at: usize, offering: usize) -> ResourceList {
+        let (pool, labels) = (self.supply.pools[at].pool, self.supply.labels(at, offering));
+        let kind = self.supply.instance_type(at, offering);
+        let mut room = as_measured(self.snapshot, &pool.node_class, &kind.allocatable, &kind.name);
+        room.add(&self.attachable.of(None, &labels));
+        room.saturating_sub(&daemons.requests(&daemons.landing(&labels)));
+        room
+    }
+
     fn holds_on(&self, at: usize, asked: Asked<'_>, suits: impl Fn(Arch) -> bool) -> Option<WiderType<'s>> {
         let pool = &self.supply.pools[at];
         if pool.pool.is_implicit {
@@ -109,10 +124,7 @@ impl<'s> Wider<'s, '_> {
             }
             let labels = self.supply.labels(at, index);
             rules::check_labels(asked.spec, &labels).ok()?;
-            let node_class = &pool.pool.node_class;
-            let mut room = as_measured(self.snapshot, node_class, &kind.allocatable, &kind.name);
-            room.add(&self.attachable.of(None, &labels));
-            room.saturating_sub(&daemons.requests(&daemons.landing(&labels)));
+            let room = self.room_beside(&daemons, at, index);
             let need = asked.gpus.map(|need| need.on_type(kind));
             let sharing = self.options.sharing;
             let grants = |form: &GpuForm| form.grants(sharing, kind, need.as_ref());

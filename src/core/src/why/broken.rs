@@ -126,8 +126,9 @@ fn of_claims<'a>(snapshot: &'a Snapshot, kinds: &BTreeSet<&str>) -> Vec<Broken<'
     let lost = |claim: &'a Claim| {
         let provider_id = claim.launched.as_ref()?.provider_id.as_str();
         let since = claim.since(ConditionType::Launched).unwrap_or(claim.created);
+        let at = instances.listed_at(&claim.node_class.kind)?;
         let is_lost = kinds.contains(claim.node_class.kind.as_str())
-            && instances.at.duration_since(since) > SETTLED
+            && at.duration_since(since) > SETTLED
             && claim.since(ConditionType::InstanceTerminating).is_none()
             && instances.get(provider_id).is_none()
             && !uids.contains(&claim.uid);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 use poolwright_terms::keys::DO_NOT_DISRUPT_ANNOTATION;
-use poolwright_terms::{ConditionType, Taint, TaintEffect};
+use poolwright_terms::{ConditionType, Reason, Taint, TaintEffect};
 
 use crate::lifecycle::PlacementMode;
 use crate::lifecycle::advertised::lacks;
@@ -69,7 +69,12 @@ pub fn claim(snapshot: &Snapshot, now: Timestamp, plan: &Plan, name: &ClaimName)
     let unlisted = claim.since(ConditionType::InstanceUnlisted).filter(|_| claim.deleting_since.is_none());
     let unlisted = unlisted.and_then(|_| message(claim, ConditionType::InstanceUnlisted));
     lines.extend(unlisted.map(|why| format!("Something is wrong: {why}.")));
-    lines.extend(node.into_iter().flat_map(|node| health::of_node(node, Some(claim), repair.as_ref(), now)));
+    let pods = node.map_or_else(Vec::new, |node| work(snapshot, &node.name));
+    let health = node.map(|node| health::of_node(node, Some(claim), repair.as_ref(), &pods, now));
+    lines.extend(health.into_iter().flatten());
+    // A lost node is not drained, and the drain of one that is terminated has ended.
+    let is_drained = repair.as_ref().is_none_or(|repair| !repair.is_lost || repair.held.is_some())
+        && claim.since(ConditionType::InstanceTerminating).is_none();
     if is_replaced {
         lines.extend(runs(snapshot, claim));
     } else if claim.deleting_since.is_none() {
@@ -78,6 +83,11 @@ pub fn claim(snapshot: &Snapshot, now: Timestamp, plan: &Plan, name: &ClaimName)
         let work = if is_unhealthy { runs(snapshot, claim) } else { None };
         lines.push(work.unwrap_or_else(|| kept(snapshot, now, claim)));
     }
+    // The condition of a drain that a budget blocks is among the lines already.
+    let is_told = claim.conditions.get(&ConditionType::Drained);
+    let is_told = is_told.is_some_and(|drained| drained.reason == Some(Reason::BudgetNeverMet));
+    let blocked = node.filter(|_| is_drained && !is_told);
+    lines.extend(blocked.and_then(|node| undrainable(snapshot, &node.name)));
     Some(lines)
 }
 
@@ -98,15 +108,11 @@ pub fn node(snapshot: &Snapshot, now: Timestamp, plan: &Plan, name: &str) -> Opt
         } else {
             "It runs no workload pod.".to_owned()
         });
-        lines.extend(health::of_node(node, None, None, now));
+        lines.extend(health::of_node(node, None, None, &[], now));
         lines.extend(undrainable(snapshot, name));
         return Some(lines);
     };
     lines.extend(claim(snapshot, now, plan, &owner.name)?);
-    // A lost node is not drained.
-    let repair = repair::outlook(snapshot, now, owner, node);
-    let is_drained = repair.is_none_or(|repair| !repair.is_lost || repair.held.is_some());
-    lines.extend(undrainable(snapshot, name).filter(|_| is_drained));
     Some(lines)
 }
 
@@ -136,9 +142,9 @@ fn runs(snapshot: &Snapshot, claim: &Claim) -> Option<String> {
     (!pods.is_empty()).then(|| format!("It runs {}.", named(&pods)))
 }
 
-/// Describes the budgets that make it impossible to drain a node. Pods that the API server evicts without a look at budgets do
-/// not count.
-fn undrainable(snapshot: &Snapshot, name: &str) -> Option<String> {
+/// Describes the budgets that make it impossible to drain a node; `None` if there are none. Pods that the API server evicts without a
+/// look at budgets do not count.
+pub fn undrainable(snapshot: &Snapshot, name: &str) -> Option<String> {
     let pods = work(snapshot, name);
     let mut kept: Vec<&Pod> = Vec::new();
     let mut budgets: BTreeMap<ObjectKey, String> = BTreeMap::new();

@@ -95,7 +95,7 @@ pub fn pool(snapshot: &Snapshot, plan: &Plan, name: &PoolName) -> Option<Vec<Str
         lines.push(format!("The plan buys {} more for {}, {whom}.", planned.len(), cost.with_month()));
     }
     if let Some(limit) = findings.and_then(|found| found.limit_reached.as_ref()) {
-        lines.push(format!("A limit holds it back: {}.", limit.trim_end_matches('.')));
+        lines.push(format!("It buys less than is asked for: {}.", limit.trim_end_matches('.')));
     }
     if let Some(shared) = findings.and_then(|found| found.shares_gpus.as_ref()) {
         lines.push(format!("Its new nodes do not open ({}): {shared}.", Reason::GpusShared));

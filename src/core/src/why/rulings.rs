@@ -81,7 +81,7 @@ pub(crate) fn rulings(
     let mut known: BTreeMap<(&PodSpec, usize), Rc<PodRulings>> = BTreeMap::new();
     let mut of = |key: &PodKey| {
         // This spec includes the requirements of the pod's volumes.
-        let (spec, profile) = (&snapshot.pods.get(key)?.spec, colocation.of(key));
+        let (spec, profile) = (&*snapshot.pods.get(key)?.spec, colocation.of(key));
         let fresh =
             || Rc::new(Judge { wider, limits: &limits, colocation: &colocation, spec, profile }.judge());
         Some(known.entry((spec, profile)).or_insert_with(fresh).clone())

@@ -124,7 +124,7 @@ struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     fn of(snapshot: &'a Snapshot, options: &PlanOptions, claim: &PlannedClaim) -> Self {
-        let known = claim.planned_pods.iter().filter_map(|key| Some(&snapshot.pods.get(key)?.spec));
+        let known = claim.planned_pods.iter().filter_map(|key| Some(&*snapshot.pods.get(key)?.spec));
         let pods: Vec<&PodSpec> = known.collect();
         let requests = pods.iter().map(|spec| gpus::wanted(options.sharing, &[], spec).0).collect();
         Self { pods, requests }

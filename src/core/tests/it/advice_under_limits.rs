@@ -110,6 +110,7 @@ fn a_gang_is_told_of_the_limits_that_keep_it_out_besides_a_rule_about_other_pods
             roles: vec![],
             unmodelled: vec![],
             stands_for: None,
+            held: None,
         };
         let pods = ["p", "q", "r"].map(|name| {
             let labels = [("app".to_owned(), "web".to_owned())].into();

@@ -36,7 +36,7 @@ fn instance(provider_id: &str, uid: &str) -> ListedInstance {
 /// Returns a cluster with one open node, whose instance is listed.
 fn whole(pool: Pool) -> Snapshot {
     let mut snapshot = with(with(cluster(aws(), [pool]), [initialized()]), [claimed_node()]);
-    snapshot.instances = Some(Instances::new(at(0), [instance("kwok://c", "uid-c")]));
+    snapshot.instances = Some(listing(at(0), [instance("kwok://c", "uid-c")]));
     snapshot
 }
 
@@ -50,7 +50,7 @@ fn a_cluster_whose_parts_agree_breaks_nothing() {
 #[test]
 fn claims_and_instances_without_each_other_are_broken_after_a_while() {
     let mut snapshot = whole(pool("gpu"));
-    let listed_at = |seconds| Some(Instances::new(at(seconds), [instance("kwok://lost", "uid-lost")]));
+    let listed_at = |seconds| Some(listing(at(seconds), [instance("kwok://lost", "uid-lost")]));
     snapshot.instances = listed_at(300);
     assert_eq!(is_broken(&snapshot, 300), [""; 0], "it may still be under way");
     assert_eq!(is_broken(&snapshot, LATE), ["instance-without-claim"], "an old listing lacks new instances");

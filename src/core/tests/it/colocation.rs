@@ -18,7 +18,7 @@ fn with_port(name: &str, port: u16, ip: Option<&str>) -> Pod {
 }
 
 fn labelled(name: &str, app: &str) -> Pod {
-    Pod { labels: app_label(app), ..pod(name, requests(1, 1, 0)) }
+    Pod { labels: app_label(app).into(), ..pod(name, requests(1, 1, 0)) }
 }
 
 fn app_label(app: &str) -> BTreeMap<String, String> {
@@ -92,7 +92,7 @@ fn agent(change: impl FnOnce(&mut DaemonSet)) -> DaemonSet {
 
 #[test]
 fn a_port_of_a_daemonset_is_taken_on_every_node_it_lands_on() {
-    let everywhere = agent(|set| set.spec.host_ports = with_port("x", 9100, None).spec.host_ports);
+    let everywhere = agent(|set| set.spec.host_ports = with_port("x", 9100, None).spec.host_ports.clone());
     let snapshot = with(with(cluster(aws(), [pool("cpu")]), [everywhere]), [with_port("a", 9100, None)]);
     let plan = planned(&snapshot);
     assert_eq!(plan.claims.len(), 0);
@@ -102,11 +102,12 @@ fn a_port_of_a_daemonset_is_taken_on_every_node_it_lands_on() {
         "needs host port 9100/TCP, which DaemonSet default/agent uses on every node of pool `cpu` that fits it; use another port, or keep the DaemonSet off some nodes"
     );
     let on_l4 = agent(|set| {
-        set.spec.host_ports = with_port("x", 9100, None).spec.host_ports;
+        set.spec.host_ports = with_port("x", 9100, None).spec.host_ports.clone();
         set.spec.node_selector.insert("poolwright.dev/gpu-model".into(), "a10g".into());
     });
     let wants_gpu = Pod {
-        spec: PodSpec { requests: requests(1, 1, 1), ..with_port("a", 9100, None).spec },
+        spec: PodSpec { requests: requests(1, 1, 1), ..PodSpec::clone(&with_port("a", 9100, None).spec) }
+            .into(),
         ..pod("a", requests(1, 1, 1))
     };
     let snapshot = with(with(cluster(aws(), [pool("cpu")]), [on_l4]), [wants_gpu]);
@@ -118,7 +119,7 @@ fn a_port_of_a_daemonset_is_taken_on_every_node_it_lands_on() {
 
 #[test]
 fn a_port_of_a_daemonset_pod_counts_once_on_a_node_that_is_there() {
-    let set = agent(|set| set.spec.host_ports = with_port("x", 9100, None).spec.host_ports);
+    let set = agent(|set| set.spec.host_ports = with_port("x", 9100, None).spec.host_ports.clone());
     let arrived = Pod { role: PodRole::DaemonSet, ..bound(with_port("agent-x7k2p", 9100, None), "n") };
     let snapshot = with(with(cluster(aws(), [pool("cpu")]), [set]), [node("n", capacity(4, 16, 0))]);
     assert_eq!(planned(&with(with(snapshot, [arrived]), [with_port("a", 80, None)])).claims.len(), 0);
@@ -228,13 +229,13 @@ fn pods_of_two_templates_count_together_where_one_rule_counts_both() {
 
 #[test]
 fn a_pod_that_its_own_rule_does_not_count_goes_where_none_of_those_are() {
-    let stranger = |name: &str| Pod { labels: app_label("other"), ..spread(name, 1) };
+    let stranger = |name: &str| Pod { labels: app_label("other").into(), ..spread(name, 1) };
     assert_eq!(buys(["a", "b"].map(stranger)), ["c7.xlarge: a b"]);
 }
 
 #[test]
 fn a_pod_with_a_rule_and_one_that_it_only_counts_share_a_node_where_that_is_not_too_many() {
-    let stranger = |name: &str| Pod { labels: app_label("other"), ..spread(name, 1) };
+    let stranger = |name: &str| Pod { labels: app_label("other").into(), ..spread(name, 1) };
     assert_eq!(buys([stranger("a"), labelled("b", "web")]), ["c7.xlarge: a b"]);
     // One pod more than may be beside `a` goes to another node, which takes as many as fit.
     let three = ["b", "c", "d"].map(|name| labelled(name, "web"));
@@ -245,7 +246,7 @@ fn a_pod_with_a_rule_and_one_that_it_only_counts_share_a_node_where_that_is_not_
 
 #[test]
 fn those_that_a_rule_counts_come_to_where_a_pod_with_it_is_planned_up_to_its_skew() {
-    let stranger = |name: &str| Pod { labels: app_label("other"), ..spread(name, 2) };
+    let stranger = |name: &str| Pod { labels: app_label("other").into(), ..spread(name, 2) };
     let web = ["b", "c", "d"].map(|name| labelled(name, "web"));
     // One node has room for all pods, the other has no room, and nothing can be bought.
     let snapshot = with(cluster(aws(), []), [node("n", capacity(8, 32, 0)), node("full", capacity(0, 0, 0))]);
@@ -294,7 +295,7 @@ fn a_daemonset_pod_on_every_node_raises_the_least_count() {
     assert_eq!((plan.claims.len(), plan.placements.len()), (0, 1));
     let plan = planned(&with(snapshot.clone(), ["a", "b"].map(|name| spread(name, 1))));
     assert_eq!((plan.claims.len(), plan.placements.len()), (1, 1), "two of them are too many on one node");
-    let stranger = Pod { labels: app_label("other"), ..spread("a", 1) };
+    let stranger = Pod { labels: app_label("other").into(), ..spread("a", 1) };
     let plan = planned(&with(snapshot, [stranger]));
     assert_eq!((plan.claims.len(), plan.placements.len()), (0, 1), "its own rule does not count it");
 }

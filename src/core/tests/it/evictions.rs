@@ -4,7 +4,7 @@ use poolwright_core::plan::Plan;
 use poolwright_core::rules::budgets::never_met;
 use poolwright_core::rules::eviction::Eviction;
 use poolwright_core::*;
-use poolwright_terms::ConditionType;
+use poolwright_terms::{ConditionType, Reason};
 
 use crate::kit::*;
 
@@ -104,19 +104,66 @@ fn a_budget_that_lets_unready_pods_go_is_said_to_keep_only_ready_ones() {
     );
 }
 
+/// Returns the snapshot of a drain, and what it writes to the claim about it.
+fn drain(snapshot: Snapshot) -> (Snapshot, ConditionUpdate) {
+    let snapshot = with(snapshot, [Claim { deleting_since: Some(at(100)), ..initialized() }]);
+    let drained = decide(&snapshot, at(101)).actions.into_iter().find_map(|action| match action {
+        Action::SetConditions { conditions, .. } => {
+            conditions.into_iter().find(|one| one.kind == ConditionType::Drained)
+        }
+        _ => None,
+    });
+    (snapshot, drained.expect("the drain is told"))
+}
+
+#[test]
+fn a_drain_that_a_budget_never_allows_names_it_and_the_remedy() {
+    let never = "PodDisruptionBudget default/web never allows an eviction: spec.maxUnavailable is 0, so its only pod may never be \
+                 evicted; raise it to at least 1";
+    let (_, told) = drain(guarded(PodHealth::Ready, vec![budget("web", 0, plain())]));
+    assert_eq!(told.reason, Reason::BudgetNeverMet);
+    assert_eq!(told.message, format!("node n still runs 1 pod (default/p); {never}"));
+    let under_way = [
+        (PodHealth::Ready, PodDisruptionBudget { allowed: Some(0), ..budget("web", 1, plain()) }),
+        (PodHealth::NotReady, budget("web", 0, always())),
+    ];
+    for (health, budget) in under_way {
+        let (_, told) = drain(guarded(health, vec![budget]));
+        assert_eq!(told.reason, Reason::Draining, "{}", told.message);
+    }
+    let protection = Protection { annotation: "poolwright.dev/do-not-disrupt=true".to_owned(), until: None };
+    let ending = Ending { protection: Some(protection), ..Ending::default() };
+    let protected = with(
+        guarded(PodHealth::Ready, vec![budget("web", 0, plain())]),
+        [Pod { ending, ..running(PodHealth::Ready) }],
+    );
+    let (_, told) = drain(protected);
+    assert_eq!(told.reason, Reason::PodsProtected);
+    assert!(told.message.ends_with(&format!("remove the annotation; {never}")), "{}", told.message);
+}
+
+#[test]
+fn the_explanation_of_a_claim_names_the_budget_that_blocks_its_drain_once() {
+    let mentions = |snapshot: &Snapshot| {
+        let name = ClaimName("c".into());
+        let lines = why::claim(snapshot, at(102), &Plan::default(), &name).expect("it exists");
+        lines.iter().filter(|line| line.contains("PodDisruptionBudget default/web never allows")).count()
+    };
+    let snapshot = guarded(PodHealth::Ready, vec![budget("web", 0, plain())]);
+    assert_eq!(mentions(&snapshot), 1, "before the drain");
+    let (snapshot, told) = drain(snapshot);
+    assert_eq!(mentions(&snapshot), 1, "before the controller has told it");
+    let mut claim = Claim::clone(snapshot.claims.get(&ClaimName("c".into())).expect("it exists"));
+    let ConditionUpdate { kind, status, reason, message } = told;
+    claim.conditions.insert(kind, Condition { status, since: at(101), reason: Some(reason), message });
+    assert_eq!(mentions(&with(snapshot, [claim])), 1, "after that");
+}
+
 #[test]
 fn a_drain_that_two_budgets_block_names_them_and_the_remedy() {
     let said = |names: &[&str]| {
         let budgets = names.iter().map(|name| budget(name, 1, plain())).collect();
-        let claim = Claim { deleting_since: Some(at(100)), ..initialized() };
-        let snapshot = with(guarded(PodHealth::Ready, budgets), [claim]);
-        let drained = decide(&snapshot, at(101)).actions.into_iter().find_map(|action| match action {
-            Action::SetConditions { conditions, .. } => {
-                conditions.into_iter().find(|one| one.kind == ConditionType::Drained)
-            }
-            _ => None,
-        });
-        drained.expect("the drain is told").message
+        drain(guarded(PodHealth::Ready, budgets)).1.message
     };
     assert_eq!(said(&["a"]), "node n still runs 1 pod (default/p); eviction is under way");
     assert_eq!(

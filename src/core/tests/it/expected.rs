@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use poolwright_core::demand::{ForecastOptions, foresee};
 use poolwright_core::plan::{MOST_OF_OWNER, Plan, expected};
 use poolwright_core::*;
 use poolwright_terms::{ConditionType, Reason};
@@ -77,6 +78,26 @@ fn one_controller_that_asks_for_millions_of_pods_is_planned_for_in_part_and_told
         )
     );
     assert_eq!(planned(&gang(2, 4)).deferred, []);
+}
+
+#[test]
+fn a_thousand_expected_pods_of_one_job_share_the_spec_and_labels_of_their_example() {
+    let outlook = ForecastOptions { now: at(10), lowest_priority: 0, scheduler: "default-scheduler" };
+    let snapshot = gang(1, 1_001);
+    let example = &snapshot.pods[&key("train-0")];
+    let foreseen = foresee(&snapshot, &outlook);
+    let waiting = foreseen.snapshot.pods.unbound();
+    let coming: Vec<&Pod> = waiting.filter(|pod| pod.key.owner().is_some()).collect();
+    assert_eq!(coming.len(), 1_000);
+    for pod in coming {
+        assert!(pod.spec.is_same(&example.spec) && pod.labels.is_same(&example.labels), "{}", pod.key);
+        let says_nothing =
+            |phase: &PodPhase| matches!(phase, PodPhase::Unschedulable { message, .. } if message.is_empty());
+        assert!(
+            says_nothing(&pod.phase) && !says_nothing(&example.phase),
+            "the scheduler saw the example alone"
+        );
+    }
 }
 
 #[test]

@@ -42,6 +42,7 @@ fn plan_of(gang: &[ResourceList], dollars_per_gpu: u64) -> Plan {
         roles: vec![],
         unmodelled: vec![],
         stands_for: None,
+        held: None,
     };
     let member = |(at, requests): (usize, &ResourceList)| Pod {
         group: Some("train".into()),

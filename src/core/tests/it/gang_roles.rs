@@ -19,6 +19,7 @@ fn gang(min_count: u32, masters: u32) -> PodGroup {
         roles: vec![GroupRole { name: "master".into(), label, least: masters }],
         unmodelled: vec![],
         stands_for: Some("PyTorchJob default/train".into()),
+        held: None,
     }
 }
 
@@ -32,7 +33,7 @@ fn workers(count: usize) -> Vec<Pod> {
 /// Returns a master, younger than the workers.
 fn master(name: &str, requests: ResourceList) -> Pod {
     let labels = BTreeMap::from([("role".to_owned(), "master".to_owned())]);
-    Pod { group: Some("train".into()), labels, created: at(5), ..pod(name, requests) }
+    Pod { group: Some("train".into()), labels: labels.into(), created: at(5), ..pod(name, requests) }
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn cluster_of(claim: Claim, node: Node) -> Snapshot {
     let repair = vec![rule("Ready", "Unknown", 30), rule("GpuHealthy", "False", 10)];
     let pool = Pool { disruption: Disruption { repair, ..Disruption::default() }, ..pool("gpu") };
     let claim = Claim { planned_pods: vec![], ..claim };
-    let work = bound(pod("p", requests(1, 1, 0)), "n");
+    let work = Pod { owner: Some(Uid("web".to_owned())), ..bound(pod("p", requests(1, 1, 0)), "n") };
     with(with(with(cluster(aws(), [pool]), [claim]), [node]), [work])
 }
 
@@ -50,6 +50,27 @@ fn a_node_whose_repair_is_due_is_said_to_be_replaced_now_and_not_to_be_kept() {
     );
     let gpu = told(initialized(), has("GpuHealthy", "False", 100), 700);
     assert!(gpu[0].ends_with(&format!("Poolwright replaces the node now: {DRAINED}.")), "{gpu:#?}");
+}
+
+#[test]
+fn a_pod_without_a_controller_is_named_as_lost_with_its_node() {
+    let bare = |name: &str| bound(pod(name, requests(1, 1, 0)), "n");
+    let of = |node: Node, pods: Vec<Pod>| {
+        let snapshot = with(cluster_of(initialized(), node), pods);
+        let lines = why::claim(&snapshot, at(1_960), &Plan::default(), &ClaimName("c".into()));
+        lines.expect("the claim exists").remove(2)
+    };
+    let lost = of(has("Ready", "Unknown", 100), vec![bare("b"), bare("a")]);
+    let both = "their controllers create its other pods again, but 2 pods have no controller and are lost: default/a, default/b.";
+    assert!(lost.ends_with(both), "{lost}");
+    let alone = of(has("Ready", "Unknown", 100), vec![bare("p")]);
+    assert!(
+        alone.ends_with("cannot be drained; pod default/p has no controller and is lost."),
+        "it replaces the one with a controller: {alone}"
+    );
+    let drained = of(has("GpuHealthy", "False", 100), vec![bare("a")]);
+    let again = format!("{DRAINED}; pod default/a has no controller and is not created again.");
+    assert!(drained.ends_with(&again), "{drained}");
 }
 
 #[test]

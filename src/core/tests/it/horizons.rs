@@ -202,8 +202,15 @@ fn pods_of_one_controller_or_gang_share_a_node_although_their_end_is_uncertain()
     assert_eq!(bought(&plan_for_four(of_one_job)), ["large: p0 p1 p2 p3", "small: long"]);
     let mut gang = four_and_a_long_one(|pod| Pod { group: Some("gang".into()), ..pod });
     let (key, uid) = (object_key("gang"), Uid("group-gang".into()));
-    let group =
-        PodGroup { key, uid, min_count: Some(4), roles: vec![], unmodelled: vec![], stands_for: None };
+    let group = PodGroup {
+        key,
+        uid,
+        min_count: Some(4),
+        roles: vec![],
+        unmodelled: vec![],
+        stands_for: None,
+        held: None,
+    };
     gang.pod_groups.insert(group.key.clone(), group.into());
     assert_eq!(bought(&planned_at(&gang, 60)), ["large: p0 p1 p2 p3", "small: long"]);
 }
@@ -302,7 +309,7 @@ fn a_pods_own_node_is_the_cheapest_that_can_be_bought_in_each_pool_that_admits_i
     let labels = [("team".to_owned(), "x".to_owned())].into();
     snapshot.pools.insert(PoolName("x".into()), Arc::new(Pool { labels, ..pool("x") }));
     let own = |snapshot: &Snapshot, of: &Pod| {
-        let prices = planned_at(snapshot, 60).retirements.prices.by_spec[&of.spec].clone();
+        let prices = planned_at(snapshot, 60).retirements.prices.by_spec[&*of.spec].clone();
         prices.into_iter().map(|(pool, price)| format!("{pool} {price}")).collect::<Vec<_>>()
     };
     assert_eq!(own(&snapshot, &newcomer(100)), ["gpu 1.006", "x 1.006"]);

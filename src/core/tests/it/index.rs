@@ -153,7 +153,11 @@ fn other_labels_of_a_waiting_pod_are_another_demand() {
     let waits = pod("a", requests(1, 1, 0));
     index.apply_pod(waits.clone());
     let labels = BTreeMap::from([("app".to_owned(), "web".to_owned())]);
-    assert_eq!(index.apply_pod(Pod { labels, ..waits }), Change::Demand, "rules of others may choose it now");
+    assert_eq!(
+        index.apply_pod(Pod { labels: labels.into(), ..waits }),
+        Change::Demand,
+        "rules of others may choose it now"
+    );
 }
 
 #[test]

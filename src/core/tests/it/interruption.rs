@@ -163,6 +163,7 @@ fn a_running_gang_gets_a_place_for_its_interrupted_pod() {
         roles: vec![],
         unmodelled: vec![],
         stands_for: None,
+        held: None,
     };
     let others = ["b", "c"].map(|name| bound(member(name), "other"));
     let snapshot = with(with(with(snapshot, others), [node("other", capacity(2, 16, 0))]), [web(3)]);

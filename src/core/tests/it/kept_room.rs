@@ -73,7 +73,7 @@ fn with_expensive_node(
     node.labels.insert(ZONE.into(), zone.into());
     let there = (0..captives).map(|number| {
         let labels = BTreeMap::from([("app".to_owned(), name.to_owned())]);
-        Pod { labels, ..bound(lasting(captive(&format!("{name}-{number}")), 2_000), name) }
+        Pod { labels: labels.into(), ..bound(lasting(captive(&format!("{name}-{number}")), 2_000), name) }
     });
     let mut snapshot = with(with(with(snapshot, [claim]), [node]), there);
     snapshot.lives = learned();
@@ -156,6 +156,7 @@ fn no_gang_is_left_out_because_of_kept_room() {
         roles: vec![],
         unmodelled: vec![],
         stands_for: None,
+        held: None,
     };
     let members = (0..6).map(|number| {
         let any = lasting(pod(&format!("any-{number}"), requests(2, 8, 1)), 100);

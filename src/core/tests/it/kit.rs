@@ -43,6 +43,11 @@ pub fn node_class() -> NodeClassRef {
     NodeClassRef { group: "poolwright.dev".into(), kind: "KwokNodeClass".into(), name: "default".into() }
 }
 
+/// Returns a listing of the only cloud.
+pub fn listing(at: Timestamp, listed: impl IntoIterator<Item = ListedInstance>) -> Instances {
+    Instances::new(&[node_class().kind.as_str()], at, listed)
+}
+
 pub fn id(kind: &str, zone: &str) -> OfferingId {
     OfferingId { instance_type: kind.into(), zone: zone.into(), capacity_type: CapacityType::OnDemand }
 }
@@ -154,8 +159,8 @@ pub fn pod(name: &str, requests: ResourceList) -> Pod {
     Pod {
         key: key(name),
         uid: Uid(format!("pod-{name}")),
-        labels: BTreeMap::new(),
-        spec: PodSpec { requests, ..PodSpec::default() },
+        labels: BTreeMap::new().into(),
+        spec: PodSpec { requests, ..PodSpec::default() }.into(),
         request_origins: vec![],
         owner: None,
         volumes: vec![],

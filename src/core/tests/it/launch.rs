@@ -114,7 +114,7 @@ fn a_launched_claim_is_recorded_as_such_once() {
 fn a_listing_from_before_the_calendar_was_set_back_does_not_say_that_a_new_instance_is_gone() {
     let claim = true_since(launched(claim()), ConditionType::Launched, 10);
     let mut snapshot = with(cluster(aws(), [pool("gpu")]), [claim]);
-    snapshot.instances = Some(Instances::new(at(600), []));
+    snapshot.instances = Some(listing(at(600), []));
     assert_eq!(decide(&snapshot, at(12)).actions, []);
     assert_ne!(decide(&snapshot, at(600)).actions, []);
 }
@@ -125,7 +125,7 @@ fn an_instance_whose_node_is_ready_is_there_whatever_a_listing_says() {
         Claim { node_name: Some("n".into()), ..true_since(launched(claim()), ConditionType::Launched, 10) };
     let node = Node { ready: true, ..claimed_node() };
     let mut snapshot = with(with(cluster(aws(), [pool("gpu")]), [claim]), [node.clone()]);
-    snapshot.instances = Some(Instances::new(at(40), []));
+    snapshot.instances = Some(listing(at(40), []));
     let is_deleted = |snapshot: &Snapshot| {
         decide(snapshot, at(50)).actions.iter().any(|action| matches!(action, Action::DeleteClaim { .. }))
     };
@@ -138,9 +138,9 @@ fn an_instance_whose_node_is_ready_is_there_whatever_a_listing_says() {
 fn an_instance_that_a_later_listing_lacks_is_gone_and_its_claim_with_it() {
     let claim = true_since(launched(claim()), ConditionType::Launched, 10);
     let mut snapshot = with(cluster(aws(), [pool("gpu")]), [claim]);
-    snapshot.instances = Some(Instances::new(at(39), []));
+    snapshot.instances = Some(listing(at(39), []));
     assert_eq!(decide(&snapshot, at(50)).actions, [], "so soon a listing may lack a new instance");
-    snapshot.instances = Some(Instances::new(at(40), []));
+    snapshot.instances = Some(listing(at(40), []));
     let actions = decide(&snapshot, at(50)).actions;
     assert!(matches!(&actions[0], Action::RecordEvent(event) if event.reason == "InstanceGone"));
     assert_eq!(
@@ -154,6 +154,14 @@ fn an_instance_that_a_later_listing_lacks_is_gone_and_its_claim_with_it() {
 }
 
 #[test]
+fn a_listing_of_one_cloud_does_not_say_that_an_instance_of_another_is_gone() {
+    let claim = true_since(launched(claim()), ConditionType::Launched, 10);
+    let mut snapshot = with(cluster(aws(), [pool("gpu")]), [claim]);
+    snapshot.instances = Some(Instances::new(&["OtherNodeClass"], at(40), []));
+    assert_eq!(decide(&snapshot, at(50)).actions, []);
+}
+
+#[test]
 fn nothing_is_launched_while_the_cloud_knows_none_of_the_instances_whose_nodes_are_ready() {
     let lone = Claim { planned_pods: vec![], ..initialized() };
     let new = Claim { name: ClaimName("d".into()), uid: Uid("uid-d".into()), ..claim() };
@@ -163,7 +171,7 @@ fn nothing_is_launched_while_the_cloud_knows_none_of_the_instances_whose_nodes_a
         let actions = decide(snapshot, at(50)).actions;
         actions.iter().any(|action| matches!(action, Action::Launch { .. }))
     };
-    snapshot.instances = Some(Instances::new(at(40), []));
+    snapshot.instances = Some(listing(at(40), []));
     assert!(!launches(&snapshot), "it may be another account");
     assert!(launches(&with(snapshot, [Node { ready: false, ..claimed_node() }])), "the instance is gone");
 }
@@ -172,7 +180,7 @@ fn nothing_is_launched_while_the_cloud_knows_none_of_the_instances_whose_nodes_a
 fn a_claim_says_that_its_node_is_ready_although_the_cloud_does_not_know_its_instance() {
     let unlisted = |claim: Claim, node: Node, listed: Vec<ListedInstance>| {
         let mut snapshot = with(with(cluster(aws(), [pool("gpu")]), [claim]), [node]);
-        snapshot.instances = Some(Instances::new(at(40), listed));
+        snapshot.instances = Some(listing(at(40), listed));
         let actions = decide(&snapshot, at(50)).actions;
         let is_deleted = actions.iter().any(|action| matches!(action, Action::DeleteClaim { .. }));
         let updates = actions.into_iter().filter_map(|action| match action {

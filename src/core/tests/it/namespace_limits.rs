@@ -310,6 +310,7 @@ fn gang_and_single(pods: usize, min_count: u32) -> Snapshot {
         roles: vec![],
         unmodelled: vec![],
         stands_for: None,
+        held: None,
     };
     let member = |n: usize| {
         let pod = Pod { group: Some("train".into()), ..pod("", requests(1, 1, 1)) };
@@ -374,7 +375,7 @@ fn the_minimum_of_a_gang_has_the_pods_that_its_roles_need() {
     let group = PodGroup { roles, ..PodGroup::clone(&snapshot.pod_groups[&key]) };
     snapshot.pod_groups.insert(key, group.into());
     let labels = BTreeMap::from([label]);
-    let master = Pod { group: Some("train".into()), labels, ..pod("", requests(1, 1, 1)) };
+    let master = Pod { group: Some("train".into()), labels: labels.into(), ..pod("", requests(1, 1, 1)) };
     let snapshot = with(snapshot, [of("ml", "master", 9, master)]);
     let plan = planned(&limited(snapshot, "ml", GPUS, "2"));
     assert_eq!(bought_for(&plan, "ml"), ["master", "train-0"], "{:?}", plan.unplaced);

@@ -188,6 +188,7 @@ fn gang_on(instance_type: &str, prices: &str, pods: usize) -> Snapshot {
         roles: vec![],
         unmodelled: vec![],
         stands_for: None,
+        held: None,
     };
     let member = |at| Pod { group: Some("train".into()), ..pod(&format!("train-{at}"), requests(3, 12, 1)) };
     with(with(cluster(catalogue, [pool("gpu")]), [group]), (0..pods).map(member))

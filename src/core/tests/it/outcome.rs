@@ -98,6 +98,26 @@ fn a_launch_that_can_never_work_shows_on_its_claim_and_on_the_pools_of_its_node_
 }
 
 #[test]
+fn a_launch_that_is_repeated_shows_why_and_the_next_try_unless_its_deadline_comes_first() {
+    let (claim, mut setbacks) = (claim(), Setbacks::default());
+    let why = "throttled: slow down";
+    let mut told = |next| {
+        let outcome = Outcome::LaunchRetried { claim: &claim, why: "throttled: slow down.", next };
+        respond(&outcome, &mut setbacks, at(0))
+    };
+    let says = |then: String| {
+        [
+            warning(Subject::Claim(ClaimName("c".into())), Reason::LaunchRetried, why),
+            condition(Reason::LaunchRetried, &format!("{why}; {then}")),
+        ]
+    };
+    assert_eq!(told(at(5)), says(format!("the next try is at {}", at(5))));
+    let deadline = at(claim.deadlines.launch.as_secs());
+    assert_eq!(told(deadline), says(format!("no try follows, because the launch deadline is {deadline}")));
+    assert_eq!(setbacks, Setbacks::default(), "no offering is held back for it");
+}
+
+#[test]
 fn a_namespace_that_refuses_tolerations_is_told_of_once_and_tried_again_after_ten_minutes() {
     let (pod, mut setbacks) = (ObjectKey::new("team", "train"), Setbacks::default());
     let outcome = Outcome::TolerationRefused { pod: &pod, why: "forbidden" };

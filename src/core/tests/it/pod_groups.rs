@@ -17,7 +17,7 @@ impl Put for PodGroup {
 
 fn group(name: &str, min_count: Option<u32>) -> PodGroup {
     let (key, uid) = (object_key(name), Uid(format!("group-{name}")));
-    PodGroup { key, uid, min_count, roles: vec![], unmodelled: vec![], stands_for: None }
+    PodGroup { key, uid, min_count, roles: vec![], unmodelled: vec![], stands_for: None, held: None }
 }
 
 /// Returns a pod of this group that fills a g5.xlarge.
@@ -333,8 +333,40 @@ fn a_group_that_is_not_there_is_named_and_nothing_is_bought() {
     assert_eq!(index.apply_pod_group(there.clone()), Change::Room, "planned anew once it comes");
     assert_eq!(index.apply_pod_group(there.clone()), Change::None);
     assert_eq!(index.apply_pod(held("train", 1)), Change::Life);
-    assert_eq!(index.reset_pod_groups([there]), Change::None);
+    assert_eq!(index.reset_pod_groups(None, [there]), Change::None);
     assert_eq!(index.delete_pod_group(&object_key("train")), Change::Room);
+}
+
+#[test]
+fn a_pod_group_of_another_scheduler_is_named_while_it_is_missing_or_waits_in_a_queue() {
+    let name = GangScheduler::Volcano.model_name("train");
+    let pods = [0, 1].map(|at| Pod { group: Some(name.clone()), ..member("train", at) });
+    let (reason, message) = why(&planned(&with(nodes(4), pods.clone())), "train-0");
+    assert_eq!(reason, UnplacedReason::PodGroupMissing);
+    assert!(message.starts_with("belongs to PodGroup default/train of scheduling.volcano.sh ("), "{message}");
+    assert!(message.contains("list podgroups of scheduling.volcano.sh/v1beta1"), "{message}");
+    let with_group = |group: PodGroup| planned(&with(with(nodes(4), [group]), pods.clone()));
+    let held = PodGroup { held: Some("is Pending".into()), ..group(&name, Some(2)) };
+    let (reason, message) = why(&with_group(held), "train-0");
+    assert_eq!(reason, UnplacedReason::PodGroupPending);
+    assert_eq!(message, "its PodGroup default/train of scheduling.volcano.sh is Pending");
+    assert_eq!(names(&with_group(group(&name, Some(2)))), ["train-0", "train-1"]);
+}
+
+#[test]
+fn a_list_of_the_pod_groups_of_one_scheduler_leaves_those_of_the_others() {
+    let [volcano, other] = GangScheduler::ALL.map(|scheduler| scheduler.model_name("train"));
+    let mut index = ClusterIndex::new();
+    for name in ["train", &volcano, &other] {
+        index.apply_pod_group(group(name, Some(2)));
+    }
+    let left = |index: &ClusterIndex| {
+        index.view().pod_groups.keys().map(|key| key.name.clone()).collect::<Vec<String>>()
+    };
+    assert_eq!(index.reset_pod_groups(Some(GangScheduler::Volcano), []), Change::Room);
+    assert_eq!(left(&index), ["train".to_owned(), other.clone()]);
+    assert_eq!(index.reset_pod_groups(None, []), Change::Room);
+    assert_eq!(left(&index), [other]);
 }
 
 #[test]

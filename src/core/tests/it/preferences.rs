@@ -29,7 +29,7 @@ fn gpu_pod(name: &str) -> Pod {
 
 fn app(name: &str, app: &str) -> Pod {
     let labels = BTreeMap::from([("app".to_owned(), app.to_owned())]);
-    Pod { labels, ..pod(name, requests(2, 4, 0)) }
+    Pod { labels: labels.into(), ..pod(name, requests(2, 4, 0)) }
 }
 
 fn about(key: &str, app: &str) -> PodAffinityTerm {

@@ -24,7 +24,7 @@ fn three_zones() -> Catalogue {
 
 fn app(name: &str, app: &str) -> Pod {
     let labels = BTreeMap::from([("app".to_owned(), app.to_owned())]);
-    Pod { labels, ..pod(name, requests(1, 1, 0)) }
+    Pod { labels: labels.into(), ..pod(name, requests(1, 1, 0)) }
 }
 
 /// Returns a cluster with pods a, b and c of the app `web`.

@@ -104,7 +104,8 @@ fn preferring(mut pod: Pod, preferences: u8) -> Pod {
         2 => preference.anti_affinity.push(Weighted { weight: 50, term }),
         _ => {}
     }
-    pod.spec.preferences = pod.spec.preferences.filter(|preferences| **preferences != Preferences::default());
+    pod.spec.preferences =
+        pod.spec.preferences.take().filter(|preferences| **preferences != Preferences::default());
     pod
 }
 

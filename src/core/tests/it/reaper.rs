@@ -20,7 +20,7 @@ fn an_instance_without_a_claim_is_reaped_after_a_minute() {
     let mut snapshot =
         with(cluster(aws(), [pool("gpu")]), [true_since(launched(claim()), ConditionType::Launched, 0)]);
     snapshot.instances =
-        Some(Instances::new(at(70), [instance("kwok://c", "uid-c", 0), instance("kwok://x", "uid-x", 10)]));
+        Some(listing(at(70), [instance("kwok://c", "uid-c", 0), instance("kwok://x", "uid-x", 10)]));
     assert_eq!(decide(&snapshot, at(69)), Decision { actions: vec![], wake_at: Some(at(70)) });
     assert_eq!(
         decide(&snapshot, at(70)).actions,
@@ -42,7 +42,7 @@ fn without_a_listing_nothing_is_reaped_or_taken_for_gone() {
 #[test]
 fn an_instance_that_is_not_recorded_yet_is_known_by_the_uid_of_its_claim() {
     let mut snapshot = with(with(cluster(aws(), [pool("gpu")]), [claim()]), [pod("p", requests(1, 1, 1))]);
-    snapshot.instances = Some(Instances::new(at(200), [instance("kwok://c", "uid-c", 0)]));
+    snapshot.instances = Some(listing(at(200), [instance("kwok://c", "uid-c", 0)]));
     assert_eq!(decide(&snapshot, at(200)).actions, [Action::Launch { claim: ClaimName("c".into()) }]);
 }
 
@@ -56,8 +56,8 @@ fn nothing_is_reaped_while_the_listing_has_none_of_the_instances_whose_nodes_are
     let other = true_since(launched(other), ConditionType::Launched, 10);
     let orphan = || instance("kwok://x", "uid-x", 10);
     let mut snapshot = with(with(cluster(aws(), [pool("gpu")]), [initialized(), other]), [claimed_node()]);
-    snapshot.instances = Some(Instances::new(at(90), [orphan()]));
+    snapshot.instances = Some(listing(at(90), [orphan()]));
     assert!(!reaped(&snapshot), "the listing may be of another account");
-    snapshot.instances = Some(Instances::new(at(90), [orphan(), instance("kwok://d", "uid-d", 10)]));
+    snapshot.instances = Some(listing(at(90), [orphan(), instance("kwok://d", "uid-d", 10)]));
     assert!(reaped(&snapshot), "it has another of our instances");
 }

@@ -137,8 +137,8 @@ fn a_terminating_pod_delays_the_eviction_of_later_tiers() {
 fn those_that_would_come_back_to_the_closed_node_do_not_keep_it() {
     let everything = Toleration { key: None, matches: TolerationMatch::Exists, effect: None };
     let tolerant = |pod: Pod| {
-        let spec = PodSpec { tolerations: vec![everything.clone()], ..pod.spec.clone() };
-        Pod { spec, ..pod }
+        let spec = PodSpec { tolerations: vec![everything.clone()], ..PodSpec::clone(&pod.spec) };
+        Pod { spec: spec.into(), ..pod }
     };
     let daemon = tolerant(Pod { role: PodRole::DaemonSet, ..work("daemon") });
     let mirror = Pod { role: PodRole::Mirror, ..work("mirror") };
@@ -210,7 +210,7 @@ fn on_an_instance_that_is_gone_there_is_no_work_left_to_save() {
     let dead = Node { ready: false, ..claimed_node() };
     let mut snapshot = with(with(cluster(aws(), [pool("gpu")]), [deleted(initialized())]), [dead]);
     snapshot = with(snapshot, [bound(work("x"), "n")]);
-    snapshot.instances = Some(Instances::new(at(100), []));
+    snapshot.instances = Some(listing(at(100), []));
     assert_eq!(decide(&snapshot, at(101)).actions, [close(), without_work(), terminate()]);
 }
 
@@ -293,9 +293,8 @@ fn a_volume_that_is_not_detached_holds_an_instance_for_six_minutes_and_never_bey
 #[test]
 fn volumes_of_ignored_pods_do_not_delay_termination() {
     let volumes = vec![PodVolume::Claim { name: "cache".into(), ephemeral: false }];
-    let daemon = Pod { role: PodRole::DaemonSet, volumes, ..work("d") };
-    let daemon =
-        Pod { spec: PodSpec { tolerations: vec![tolerate(DISRUPTED_TAINT)], ..daemon.spec }, ..daemon };
+    let mut daemon = Pod { role: PodRole::DaemonSet, volumes, ..work("d") };
+    daemon.spec.tolerations = vec![tolerate(DISRUPTED_TAINT)];
     let mut snapshot = with_attached(going([daemon]), [attached("a", "kept")]);
     assert!(!ends(&snapshot, 101), "whose it is nobody knows yet");
     let claim = VolumeClaim {

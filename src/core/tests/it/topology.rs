@@ -27,7 +27,7 @@ fn three_zones() -> Catalogue {
 
 fn app(name: &str, app: &str) -> Pod {
     let labels = BTreeMap::from([("app".to_owned(), app.to_owned())]);
-    Pod { labels, ..pod(name, requests(1, 1, 0)) }
+    Pod { labels: labels.into(), ..pod(name, requests(1, 1, 0)) }
 }
 
 fn apps<const N: usize>(names: [&str; N], of: &str) -> [Pod; N] {

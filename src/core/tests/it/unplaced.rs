@@ -478,6 +478,54 @@ fn a_pool_that_cannot_be_used_and_whose_class_may_add_the_resource_is_named_besi
     assert!(!other.contains("second"), "another class of this kind cannot add it: {other}");
 }
 
+fn broken(name: &str) -> Pool {
+    let mut broken = pool(name);
+    broken.node_class.name = "gone".into();
+    broken
+}
+
+#[test]
+fn a_zone_that_nobody_sells_comes_before_a_pool_that_cannot_be_used() {
+    let in_zone = |zone: &str, named: Option<&str>| {
+        let mut wants = pod("a", requests(1, 1, 1));
+        wants.spec.node_selector.insert("topology.kubernetes.io/zone".into(), zone.into());
+        if let Some(name) = named {
+            wants.spec.node_selector.insert("poolwright.dev/nodepool".into(), name.into());
+        }
+        wants
+    };
+    let told = message_for([without_nodes(), broken("lost")], in_zone("z", None));
+    let (limit, lost) =
+        (told.find("limit nodes = 0 of pool `gpu`"), told.find("pool `lost` cannot be used: "));
+    assert!(told.starts_with("wants `topology.kubernetes.io/zone` z; "), "{told}");
+    assert!(limit.is_some() && limit < lost, "{told}");
+    let left =
+        |pools: [Pool; 2], wants: Pod| planned(&with(cluster(aws(), pools), [wants])).unplaced[0].clone();
+    let nowhere =
+        "; besides, no offering of a node class that is ready has `topology.kubernetes.io/zone` (z)";
+    let named = left([pool("gpu"), broken("lost")], in_zone("z", Some("lost")));
+    assert!(named.message.starts_with("pool `lost` cannot be used: "), "{named:?}");
+    assert!(named.message.ends_with(nowhere), "{named:?}");
+    let sold = left([pool("gpu"), broken("lost")], in_zone("b", Some("lost")));
+    assert!(!sold.message.contains("besides"), "{sold:?}");
+    // The node class of this pool is known, so its zones are too.
+    let invalid = Pool { requirements: vec![is_in("a", &["x"]), is_in("a", &["y"])], ..pool("odd") };
+    let known = left([pool("gpu"), invalid], in_zone("z", Some("odd")));
+    let lacks = "wants `topology.kubernetes.io/zone` (z), which nodes of the pool would not have";
+    assert!(known.message.ends_with(lacks), "{known:?}");
+}
+
+#[test]
+fn a_pod_that_selects_the_label_of_a_pool_that_cannot_be_used_is_told_of_that_pool() {
+    let of_team = Pool { labels: [("team".to_owned(), "x".to_owned())].into(), ..broken("lost") };
+    let mut wants = pod("a", requests(1, 1, 1));
+    wants.spec.node_selector.insert("team".into(), "x".into());
+    let told = message_for([pool("gpu"), of_team], wants.clone());
+    assert!(told.starts_with("pool `lost` cannot be used: ") && !told.contains("`gpu`"), "{told}");
+    let told = message_for([pool("gpu"), broken("lost")], wants);
+    assert!(told.starts_with("wants label `team` (x); "), "no pool has the label: {told}");
+}
+
 #[test]
 fn a_stock_out_says_what_failed_and_when_it_is_tried_again() {
     let mut snapshot = with(cluster(aws(), [pool("gpu")]), [pod("a", requests(40, 1, 4))]);

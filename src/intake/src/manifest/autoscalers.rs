@@ -4,6 +4,7 @@ use poolwright_api::FieldProblem;
 use serde_json::{Value, json};
 
 use super::Manifest;
+use super::counted::counted;
 use super::objects::{Object, group, meta};
 use super::read::Shared;
 use super::scale_down::{replicas_of_only_set, scale_down};
@@ -129,7 +130,7 @@ fn apply(autoscaler: &Object, objects: &mut Vec<Object>) -> Result<Option<String
     } else {
         String::new()
     };
-    Ok(Some(format!("{kind} `{own}` counts with {counted} replicas{more}")))
+    Ok(Some(format!("{kind} `{own}` counts with {}{more}", self::counted(counted, "replica"))))
 }
 
 /// What an autoscaler asks for.

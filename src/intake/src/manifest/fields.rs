@@ -70,14 +70,14 @@ impl Object {
 
     fn unlisted_fields(&self) -> Vec<Unlisted> {
         let (group, kind) = (group(&self.api_version), self.kind.as_str());
+        let level = known::spec_of(group, kind);
         let is_typed = group == GROUP
             || KINDS
                 .iter()
                 .any(|(known, version, _)| *known == kind && super::objects::group(version) == group);
-        if is_typed {
+        if is_typed && level.is_none() {
             return Vec::new();
         }
-        let level = known::spec_of(group, kind);
         let mut found = self.unlisted_parts(level.is_some() || MAKERS.contains(&(group, kind)));
         if let Some(level) = level {
             add_unlisted("spec", &self.value["spec"], level, &mut found);

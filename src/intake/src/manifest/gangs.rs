@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_core::{GroupRole, ObjectKey, Pod, PodGroup, PodPhase, Uid};
+use poolwright_core::{GangScheduler, GroupRole, ObjectKey, Pod, PodGroup, PodPhase, Uid};
 use serde_json::Value;
 
 use super::Manifest;
 use super::objects::Object;
+use crate::gang_marks::told_of_unread;
 use crate::owned::{Maker, Owned, Turn};
 use crate::template::Role;
 use crate::workload::{Expansion, GangOf};
@@ -96,12 +97,21 @@ impl Gangs {
         if self.all.is_empty() {
             return;
         }
+        let others = manifest.pod_groups.iter().filter(|group| GangScheduler::of(&group.key.name).is_some());
+        let others: BTreeMap<ObjectKey, Option<String>> =
+            others.map(|group| (group.key.clone(), group.held.clone())).collect();
         let by_name = manifest.pods.iter().enumerate();
         let by_name: BTreeMap<(String, String), usize> = by_name
             .map(|(at, pod)| ((pod.key.namespace().to_owned(), pod.key.name().into_owned()), at))
             .collect();
         for of in &self.all {
             let members = self.members(of, owned);
+            // Its operator makes a PodGroup for it, which waits in a queue before its pods do.
+            let held = owned.under_object(&of.object).into_iter().find_map(|(namespace, kind, name)| {
+                let key = |other: GangScheduler| ObjectKey::new(&namespace, other.model_name(&name));
+                let mut keys = GangScheduler::ALL.into_iter().filter(|_| kind == "PodGroup").map(key);
+                keys.find_map(|key| others.get(&key).cloned().flatten())
+            });
             for (number, gang) in of.gangs.iter().enumerate() {
                 let is_of = |name: &String| match of.by_name.get(name) {
                     Some(known) => *known == number,
@@ -115,11 +125,13 @@ impl Gangs {
                     .filter(|at| {
                         let pod = &manifest.pods[*at];
                         // The object says more about its gang than the pods do.
-                        (pod.group.is_none() || pod.gang.is_some()) && pod.phase != PodPhase::Finished
+                        let is_free = pod.group.is_none() || pod.gang.is_some() || is_of_other(pod);
+                        is_free && pod.phase != PodPhase::Finished
                     })
                     .collect();
+                let has_group = |pod: &Pod| pod.group_key().is_some_and(|key| others.contains_key(&key));
                 // Of a gang whose pods are all withheld, or belong to a PodGroup of their own, nothing is planned.
-                if places.is_empty() {
+                if places.iter().all(|at| has_group(&manifest.pods[*at])) {
                     continue;
                 }
                 let theirs = of.withheld.iter().filter(|((gang, _), _)| *gang == number);
@@ -135,6 +147,13 @@ impl Gangs {
                 let optional = if roles.iter().any(lacks) { 0 } else { gang.optional };
                 let least = beyond(all, optional).max(1);
                 if least < 2 && (all < 2 || roles.is_empty()) {
+                    // They start one by one, whatever a PodGroup that is not there may say.
+                    for at in places {
+                        let pod = &mut manifest.pods[at];
+                        if is_of_other(pod) && !has_group(pod) {
+                            pod.group = None;
+                        }
+                    }
                     continue;
                 }
                 for at in places {
@@ -148,6 +167,7 @@ impl Gangs {
                     roles,
                     unmodelled: Vec::new(),
                     stands_for: Some(gang.name.clone()),
+                    held: held.clone(),
                 });
             }
         }
@@ -168,6 +188,24 @@ impl Gangs {
         }
         members
     }
+}
+
+/// Says of each pod that waits that it is planned singly, if a label names a group that is not read.
+pub(super) fn unread(pods: &[Pod]) -> Vec<String> {
+    let waits = |pod: &&Pod| {
+        let is_over = matches!(pod.phase, PodPhase::Bound { .. } | PodPhase::Finished);
+        !is_over && pod.group.is_none() && pod.deleting_since.is_none()
+    };
+    let told = |pod: &Pod| {
+        let said = told_of_unread(pod.key.namespace(), &pod.labels)?;
+        Some(format!("Pod {}: {said}", pod.key))
+    };
+    pods.iter().filter(waits).filter_map(told).collect()
+}
+
+/// Returns whether a pod names the PodGroup of another scheduler.
+fn is_of_other(pod: &Pod) -> bool {
+    pod.group.as_deref().and_then(GangScheduler::of).is_some()
 }
 
 impl OfObject {

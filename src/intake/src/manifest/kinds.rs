@@ -13,7 +13,7 @@ use crate::error::{IntakeError, OfObject, object_name};
 use crate::pod_sets;
 
 /// The supported kinds with their version, and whether they are namespaced.
-pub(super) const KINDS: [(&str, &str, bool); 23] = [
+pub(super) const KINDS: [(&str, &str, bool); 25] = [
     ("Pod", "v1", true),
     ("Node", "v1", false),
     ("Namespace", "v1", false),
@@ -35,6 +35,8 @@ pub(super) const KINDS: [(&str, &str, bool); 23] = [
     ("CSINode", "storage.k8s.io/v1", false),
     ("PodDisruptionBudget", "policy/v1", true),
     ("PodGroup", "scheduling.k8s.io/v1alpha2", true),
+    ("PodGroup", "scheduling.volcano.sh/v1beta1", true),
+    ("PodGroup", "scheduling.x-k8s.io/v1alpha1", true),
     ("NodePool", API_VERSION, false),
     ("NodeClaim", API_VERSION, false),
 ];

@@ -21,7 +21,9 @@ impl Object {
             ("", "LimitRange") => ", so its defaults and limits may not count",
             ("node.k8s.io", "RuntimeClass") => ", so its overhead and its node selector may not count",
             ("scheduling.k8s.io", "PriorityClass") => ", so its priority does not count",
-            ("scheduling.k8s.io", "PodGroup") => ", so its pods are not planned",
+            ("scheduling.k8s.io" | "scheduling.volcano.sh" | "scheduling.x-k8s.io", "PodGroup") => {
+                ", so its pods are not planned"
+            }
             ("policy", "PodDisruptionBudget") => ", so it protects no pods",
             ("", "PersistentVolumeClaim") => {
                 ", so pods with it may get nodes where its volume cannot be used"

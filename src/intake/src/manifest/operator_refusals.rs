@@ -4,6 +4,7 @@
 use poolwright_api::{FieldProblem, meant};
 use serde_json::Value;
 
+use super::counted::counted;
 use super::names::{NameRule, items};
 use super::pod_refusals::one_of;
 use super::refusals::Problems;
@@ -161,13 +162,16 @@ fn partitions(path: &str, task: &Value, into: &mut Problems) {
         return;
     };
     if partitions.saturating_mul(size) != pods {
-        let cause = format!("{partitions} partitions of {size} pods are not the {pods} pods of the task");
+        let are = if partitions == 1 { "is" } else { "are" };
+        let (parts, all) = (counted(partitions, "partition"), counted(pods, "pod"));
+        let cause = format!("{parts} of {} {are} not the {all} of the task", counted(size, "pod"));
         into.push(FieldProblem::new(path, cause, "make their product equal to replicas"));
     }
     if let (Some(least), Some(stated)) = (of("minPartitions"), task["minAvailable"].as_i64())
         && least.saturating_mul(size) != stated
     {
-        let cause = format!("{least} partitions of {size} pods are not minAvailable ({stated})");
+        let (are, parts) = (if least == 1 { "is" } else { "are" }, counted(least, "partition"));
+        let cause = format!("{parts} of {} {are} not minAvailable ({stated})", counted(size, "pod"));
         let next = "make their product equal to minAvailable";
         into.push(FieldProblem::new(format!("{path}.minPartitions"), cause, next));
     }
@@ -303,7 +307,7 @@ fn group_size(spec: &Value) -> Problems {
     if is_divided && part <= size {
         return Vec::new();
     }
-    let cause = format!("a group of {size} pods cannot be divided into parts of {part}");
+    let cause = format!("a group of {} cannot be divided into parts of {part}", counted(size, "pod"));
     let next = "write a number that divides the size, or the size without the leader";
     vec![FieldProblem::new("spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize", cause, next)]
 }

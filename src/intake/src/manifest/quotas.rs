@@ -246,8 +246,7 @@ impl Object {
         });
         let (why, held) = (why?, before - pods.len());
         let are = if held == 1 { "is" } else { "are" };
-        let all = had + before;
-        Some(format!("{held} of its {all} pods cannot be created and {are} not planned; {why}"))
+        Some(format!("{} cannot be created and {are} not planned; {why}", part_of_pods(held, had + before)))
     }
 
     /// Says that the quotas do not allow `held` of the `all` pods that the object lacks.
@@ -259,7 +258,8 @@ impl Object {
         }
         let (are, them) = if held == 1 { ("is", "it") } else { ("are", "them") };
         format!(
-            "{held} of its {all} pods cannot be created and {are} not planned, because {over}; raise the quota to plan {them}"
+            "{} cannot be created and {are} not planned, because {over}; raise the quota to plan {them}",
+            part_of_pods(held, all)
         )
     }
 
@@ -271,6 +271,11 @@ impl Object {
             _ => None,
         }
     }
+}
+
+/// Says how many of its pods: `2 of its 3 pods`, or `its pod` if it is the only one.
+fn part_of_pods(part: usize, all: usize) -> String {
+    if all == 1 { "its pod".to_owned() } else { format!("{part} of its {all} pods") }
 }
 
 /// Counts a Service that comes before pods of a new object, unless the files have it.

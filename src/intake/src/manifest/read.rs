@@ -8,7 +8,7 @@ use k8s_openapi::api::{apps, storage::v1 as storage};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use poolwright_api::FieldProblem;
 use poolwright_api::strict::{self, read};
-use poolwright_core::{Pod, StorageClass};
+use poolwright_core::{GangScheduler, Pod, StorageClass};
 use poolwright_terms::{API_VERSION, GROUP, NodeClassRef};
 use serde::Deserialize;
 use serde_json::Value;
@@ -24,7 +24,9 @@ use crate::owned::{Had, Name, Owned};
 use crate::pod_sets;
 use crate::template::{MAX_PODS, has_containers, missing};
 use crate::workload::{self, Expansion, Making};
-use crate::{budget, claim, daemonset, duration, namespace, node, pod_groups, pool, services, volumes};
+use crate::{
+    budget, claim, daemonset, duration, namespace, node, other_groups, pod_groups, pool, services, volumes,
+};
 
 /// Facts about objects that affect other objects of the manifest.
 pub(super) struct Shared {
@@ -430,8 +432,12 @@ impl Object {
                 return Ok(None);
             }
             "PodGroup" => {
-                let group = pod_groups::convert(&read(value)?).map_err(|problem| vec![problem])?;
-                manifest.pod_groups.push(group);
+                let own = group(&self.api_version);
+                let other = GangScheduler::ALL.into_iter().find(|other| other.api_group() == own);
+                manifest.pod_groups.push(match other {
+                    Some(other) => other_groups::of_manifest(other, value)?,
+                    None => pod_groups::convert(&read(value)?).map_err(|problem| vec![problem])?,
+                });
                 return Ok(None);
             }
             "RuntimeClass" => {

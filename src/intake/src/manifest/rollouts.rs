@@ -51,18 +51,17 @@ fn is_deployment_changed(family: &Family<'_>, at: usize) -> bool {
     let has_pods = |at: &usize| family.all[*at].kind == "ReplicaSet" && replicas(family.all[*at]) > 0;
     let mut sets = family.children(at).into_iter().filter(has_pods).peekable();
     if sets.peek().is_some() {
-        return sets.all(|set| {
-            let old = &family.all[set].value["spec"]["template"];
-            if object.is_stored() {
-                without_hash(old) != without_hash(template)
-            } else {
-                !is_of(old, template)
-            }
-        });
+        return sets.all(|set| !is_newest(object, family.all[set]));
     }
     // The template of a stored one has defaults that its pods have, too.
     let mut pods = family.of_absent_sets(at).into_values().flatten().map(|at| family.all[at]);
     pods.any(|pod| is_active_pod(pod) && !is_of(&pod.value, template))
+}
+
+/// Returns whether a ReplicaSet has the template that its Deployment has now.
+pub(super) fn is_newest(deployment: &Object, set: &Object) -> bool {
+    let (template, own) = (&deployment.value["spec"]["template"], &set.value["spec"]["template"]);
+    if deployment.is_stored() { without_hash(own) == without_hash(template) } else { is_of(own, template) }
 }
 
 /// Returns whether pods of a StatefulSet from its partition on are of another revision, or, if nobody has made a revision of its template

@@ -7,6 +7,8 @@ use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::counted::counted;
+use super::divided::{Divided, divided};
 use super::family::Family;
 use super::objects::{Object, group, meta};
 use super::scale_down::{Owner, SETS, is_active_pod, kind_of_sets, replicas};
@@ -82,7 +84,7 @@ impl Surplus {
     }
 
     /// Gives the set of a controller no more replicas than this, if only one has any. During a rollout several have some, and together
-    /// they may have more than their controller. If it wants none, none of them keeps any.
+    /// they may have more than their controller: those of a Deployment get what it gives them. If it wants none, none of them keeps any.
     fn scale_sets(&mut self, family: &Family<'_>, at: usize, wanted: u64) {
         let object = family.all[at];
         if kind_of_sets(group(&object.api_version), &object.kind).is_none() || (wanted > 0 && surges(object))
@@ -90,19 +92,34 @@ impl Surplus {
             return;
         }
         let sets = sets_with_replicas(family, at);
-        if wanted > 0 && sets.len() != 1 {
+        if wanted == 0 || sets.len() == 1 {
+            let why = format!("{} wants no more", object.name());
+            for at in sets {
+                self.scale_set(family, at, wanted.min(replicas(family.all[at])), &why);
+            }
             return;
         }
-        for at in sets {
-            let (set, stated) = (family.all[at], replicas(family.all[at]));
-            if stated > wanted {
-                self.replicas.insert(at, wanted);
-                self.notes.push(format!(
-                    "{}: it counts with {wanted} replicas instead of {stated}, because {} wants no more",
-                    set.name(),
-                    object.name()
-                ));
+        match divided(family, at, &sets, wanted) {
+            Ok(None) => {}
+            Ok(Some(Divided { sizes, why })) => {
+                for (at, size) in sizes {
+                    self.scale_set(family, at, size, &why);
+                }
             }
+            Err(why) => self.notes.push(format!("{}: {why}", object.name())),
+        }
+    }
+
+    /// Records that a controller gives a set so many replicas, and says so if it has another number.
+    fn scale_set(&mut self, family: &Family<'_>, at: usize, size: u64, why: &str) {
+        let (set, stated) = (family.all[at], replicas(family.all[at]));
+        if size != stated {
+            self.replicas.insert(at, size);
+            self.notes.push(format!(
+                "{}: it counts with {} instead of {stated}, because {why}",
+                set.name(),
+                counted(size, "replica")
+            ));
         }
     }
 

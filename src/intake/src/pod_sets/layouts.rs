@@ -391,7 +391,7 @@ fn services_of_ray(spec: &Value, name: &str) -> Vec<Service> {
 }
 
 /// The label of a pod of Volcano with the name of its task.
-const TASK: &str = "volcano.sh/task-spec";
+pub(crate) const VOLCANO_TASK: &str = "volcano.sh/task-spec";
 
 /// A job of Volcano: its tasks. As many pods as `minAvailable` start together.
 pub(super) fn volcano_job(object: &Value, name: &str) -> Result<Sets, Problems> {
@@ -421,8 +421,8 @@ pub(super) fn volcano_job(object: &Value, name: &str) -> Result<Sets, Problems> 
             template["spec"]["schedulerName"] = scheduler.into();
         }
         let set = PodSet::new(format!("{name}-{own}"), wanted, format!("{path}.template"), &template)
-            .labelled([("volcano.sh/job-name", name), (TASK, &own)]);
-        let role = Role { name: own.clone(), label: (TASK, own), spare: (wanted - of_task).max(0) };
+            .labelled([("volcano.sh/job-name", name), (VOLCANO_TASK, &own)]);
+        let role = Role { name: own.clone(), label: (VOLCANO_TASK, own), spare: (wanted - of_task).max(0) };
         sets.all.push(PodSet { fixed: true, role: Some(role), services: services.clone(), ..set });
     }
     let of_tasks = least;

@@ -6,7 +6,7 @@ use poolwright_core::{GangMark, Pod, Snapshot};
 use poolwright_intake::{ignored_in_pod, planned_singly, pod as convert};
 use serde_json::{Value, json};
 
-use crate::json_kit::{gangs, object, pod, read, stored};
+use crate::json_kit::{ending, gangs, has, object, pod, read, stored};
 
 const TRAIN: [&str; 3] = ["kubeflow.org/v1", "PyTorchJob", "train"];
 
@@ -122,24 +122,19 @@ fn pods_of_a_dump_start_together_with_or_without_their_job() {
 }
 
 #[test]
-fn a_pod_that_names_the_pod_group_of_another_scheduler_is_said_to_be_planned_singly() {
+fn a_pod_with_a_label_of_an_old_plugin_is_said_to_be_planned_singly() {
     let told = |object: &Value| planned_singly(&serde_json::from_value(object.clone()).expect("a pod"));
-    let keys = [
-        ("annotations", "scheduling.k8s.io/group-name"),
-        ("annotations", "scheduling.volcano.sh/group-name"),
-        ("labels", "scheduling.x-k8s.io/pod-group"),
-        ("labels", "pod-group.scheduling.sigs.k8s.io"),
-        ("labels", "pod-group.scheduling.sigs.k8s.io/name"),
-    ];
-    for (field, key) in keys {
+    for key in ["pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name"] {
         let mut named = trained("worker");
-        named["metadata"][field] = json!({key: "train"});
+        named["metadata"]["labels"] = json!({key: "train"});
         let said = told(&named).expect("a note");
         let start =
             format!("`{key}` names PodGroup default/train, which Poolwright does not read, so the pod is");
         assert!(said.starts_with(&start), "{said}");
         let event = ignored_in_pod(&serde_json::from_value(named.clone()).expect("a pod"));
         assert_eq!(event.as_deref(), Some(said.as_str()));
+        let of_files = read(std::slice::from_ref(&named));
+        assert!(has(&of_files, &format!("Pod default/train-worker-0: {said}")), "{:?}", of_files.notes);
         let mut bound = named.clone();
         bound["spec"]["nodeName"] = json!("n");
         assert_eq!(told(&bound), None, "nothing is planned for it");
@@ -147,4 +142,44 @@ fn a_pod_that_names_the_pod_group_of_another_scheduler_is_said_to_be_planned_sin
         assert_eq!(told(&named), None, "its own PodGroup is read");
     }
     assert_eq!(told(&trained("worker")), None);
+}
+
+const VOLCANO_JOB: [&str; 3] = ["batch.volcano.sh/v1alpha1", "Job", "mpi"];
+
+/// A job of Volcano with two pods, and the PodGroup that Volcano makes for it.
+fn job_with_group(phase: &str) -> [Value; 2] {
+    let tasks = json!([{"name": "worker", "replicas": 2, "template": ending()}]);
+    let [version, kind, name] = VOLCANO_JOB;
+    let job = object(version, kind, name, json!({"minAvailable": 2, "tasks": tasks}));
+    let group = object("scheduling.volcano.sh/v1beta1", "PodGroup", "mpi-u", json!({"minMember": 2}));
+    let mut group = stored(group, Some(VOLCANO_JOB));
+    group["status"] = json!({"phase": phase});
+    [stored(job, None), group]
+}
+
+#[test]
+fn a_job_waits_in_the_queue_of_its_pod_group_before_it_has_pods() {
+    let held = |phase: &str| {
+        let manifest = read(&job_with_group(phase));
+        let of_job = manifest.pod_groups.iter().find(|group| group.name() == "Job default/mpi");
+        of_job.expect("a gang").held.clone()
+    };
+    assert!(held("Pending").is_some_and(|why| why.contains("queue `default`")));
+    assert_eq!(held("Inqueue"), None);
+}
+
+#[test]
+fn a_gang_is_told_by_its_pod_group_and_without_it_by_its_job() {
+    let pods = ["mpi-worker-0", "mpi-worker-1"].map(|name| {
+        let mut pod = pod(name, VOLCANO_JOB);
+        pod["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-name": "mpi-u"});
+        pod
+    });
+    let [job, group] = job_with_group("Running");
+    let [first, second] = pods;
+    let of = |objects: &[Value]| gangs(&read(objects));
+    let by_group = [("PodGroup default/mpi-u of scheduling.volcano.sh".to_owned(), 2, 2)];
+    assert_eq!(of(&[group.clone(), first.clone(), second.clone()]), by_group);
+    assert_eq!(of(&[job.clone(), group, first.clone(), second.clone()]), by_group);
+    assert_eq!(of(&[job, first, second]), [("Job default/mpi".to_owned(), 2, 2)]);
 }

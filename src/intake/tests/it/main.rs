@@ -10,6 +10,7 @@ mod budgets;
 mod container_refusals;
 mod controllers;
 mod core_refusals;
+mod divided;
 mod documentation;
 mod documentation_kit;
 mod documentation_workloads;

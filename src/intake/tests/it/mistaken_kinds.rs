@@ -97,7 +97,7 @@ fn a_kind_of_another_project_is_not_mistaken_for_one_that_has_its_name() {
         );
         assert!(manifest.notes[0].starts_with(&told), "{:?}", manifest.notes);
     }
-    for (version, kind) in [("scheduling.x-k8s.io/v1alpha1", "PodGroup"), ("longhorn.io/v1beta2", "Node")] {
+    for (version, kind) in [("example.com/v1", "PodGroup"), ("longhorn.io/v1beta2", "Node")] {
         let manifest = read(&[object(version, kind, "a", json!({}))]);
         assert_eq!(
             (mistaken(&manifest).len(), manifest.nodes.len(), manifest.pod_groups.len()),

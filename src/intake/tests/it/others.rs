@@ -9,7 +9,7 @@ fn try_read(spec: Value) -> Result<PodSpec, IntakeError> {
     let labels = json!({"app": "web", "hash": "x1"});
     let metadata = json!({"name": "a", "namespace": "ml", "labels": labels});
     let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
-    pod(&serde_json::from_value::<Pod>(object).expect("a pod")).map(|pod| pod.spec)
+    pod(&serde_json::from_value::<Pod>(object).expect("a pod")).map(|pod| PodSpec::clone(&pod.spec))
 }
 
 fn read(spec: Value) -> PodSpec {

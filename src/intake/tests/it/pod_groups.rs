@@ -2,8 +2,10 @@
 
 use poolwright_core::PodGroup;
 use poolwright_intake::manifest::parse;
-use poolwright_intake::{pod, pod_group};
+use poolwright_intake::{pod, pod_group, volcano_pod_group};
 use serde_json::{Value, json};
+
+use crate::json_kit::{gangs, object, read, refused};
 
 fn group(spec: Value) -> Result<PodGroup, String> {
     let object = json!({"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup",
@@ -65,16 +67,16 @@ fn a_pod_names_its_group_and_a_group_of_another_kind_is_not_modelled() {
 }
 
 #[test]
-fn manifests_have_podgroups_of_kubernetes_and_leave_those_of_other_schedulers_alone() {
+fn manifests_have_podgroups_of_known_schedulers_and_name_those_of_others() {
     let text = "{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: {name: train, namespace: ml}, \
                 spec: {schedulingPolicy: {gang: {minCount: 4}}}}\n---\n\
-                {apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: {name: other}, spec: {minMember: 3}}\n";
+                {apiVersion: scheduling.run.ai/v2alpha2, kind: PodGroup, metadata: {name: other, uid: u}, spec: {minMember: 3}}\n";
     let manifest = parse("f.yaml", text).expect("a manifest");
     assert_eq!(manifest.pod_groups.iter().map(|group| group.min_count).collect::<Vec<_>>(), [Some(4)]);
     assert_eq!(
         manifest.notes,
         [
-            "PodGroup default/other: scheduling.x-k8s.io/v1alpha1 PodGroup is not read; its pods are planned one by one, not as a gang"
+            "PodGroup default/other: scheduling.run.ai/v2alpha2 PodGroup is not read; its pods are planned one by one, not as a gang"
         ]
     );
     let twice = format!("{text}---\n{text}");
@@ -83,4 +85,77 @@ fn manifests_have_podgroups_of_kubernetes_and_leave_those_of_other_schedulers_al
     let misspelt = text.replace("minCount", "minMember");
     let errors = parse("f.yaml", &misspelt).unwrap_err();
     assert!(errors[0].to_string().contains("spec.schedulingPolicy.gang.minMember"), "{}", errors[0]);
+}
+
+const VOLCANO: &str = "scheduling.volcano.sh/v1beta1";
+const COSCHEDULING: &str = "scheduling.x-k8s.io/v1alpha1";
+
+#[test]
+fn pods_that_name_a_pod_group_of_another_scheduler_are_a_gang_with_its_least_number() {
+    for (version, field, key) in [
+        (VOLCANO, "annotations", "scheduling.k8s.io/group-name"),
+        (VOLCANO, "annotations", "scheduling.volcano.sh/group-name"),
+        (COSCHEDULING, "labels", "scheduling.x-k8s.io/pod-group"),
+    ] {
+        let member = |name: &str| {
+            let mut pod = object("v1", "Pod", name, json!({"containers": [{"image": "x", "name": "a"}]}));
+            pod["metadata"][field] = json!({key: "train"});
+            pod
+        };
+        let least = object(version, "PodGroup", "train", json!({"minMember": 2}));
+        let (group, _) = version.split_once('/').expect("a group");
+        let manifest = read(&[member("a"), least, member("b"), member("c")]);
+        assert_eq!(gangs(&manifest), [(format!("PodGroup default/train of {group}"), 2, 3)]);
+        assert!(manifest.notes.iter().all(|note| !note.contains("PodGroup")), "{:?}", manifest.notes);
+        let alone = read(&[member("a")]);
+        let key = alone.pods[0].group_key().expect("a PodGroup that is missing");
+        assert_eq!(key.name, format!("train of {group}"));
+    }
+}
+
+fn volcano(spec: &Value, phase: &str) -> PodGroup {
+    let object = json!({"apiVersion": VOLCANO, "kind": "PodGroup", "metadata": {"name": "train", "namespace": "ml"},
+        "spec": spec, "status": {"phase": phase, "running": 1}});
+    volcano_pod_group(&serde_json::from_value(object).expect("a PodGroup"))
+}
+
+#[test]
+fn the_tasks_of_a_pod_group_of_volcano_are_roles_unless_it_needs_fewer_pods() {
+    let of = |least: u32| {
+        let tasks = json!({"master": 1, "worker": 2});
+        let group = volcano(&json!({"minMember": least, "minTaskMember": tasks}), "Running");
+        let roles = group.roles.into_iter().map(|role| (role.label.0, role.label.1, role.least));
+        (group.min_count, roles.collect::<Vec<_>>())
+    };
+    let role = |task: &str, least: u32| ("volcano.sh/task-spec".to_owned(), task.to_owned(), least);
+    assert_eq!(of(3), (Some(3), vec![role("master", 1), role("worker", 2)]));
+    assert_eq!(of(2), (Some(2), vec![]));
+    assert_eq!(of(1), (None, vec![]), "its pods start one by one");
+}
+
+#[test]
+fn a_pod_group_of_volcano_says_what_holds_its_pods() {
+    let of = |phase: &str| volcano(&json!({"minMember": 2, "queue": "research"}), phase).held;
+    assert!(of("Pending").is_some_and(|why| why.contains("has not admitted it to queue `research`")));
+    assert_eq!([of("Inqueue"), of("Running"), of("")], [None, None, None]);
+    let topology = |mode: &str| {
+        let group = volcano(&json!({"minMember": 2, "networkTopology": {"mode": mode}}), "Running");
+        group.unmodelled.into_iter().map(|rule| rule.field).collect::<Vec<_>>()
+    };
+    assert_eq!(topology("hard"), ["spec.networkTopology"]);
+    assert_eq!(topology("soft"), [""; 0]);
+}
+
+#[test]
+fn a_field_of_a_pod_group_of_another_scheduler_is_misspelt_or_of_a_newer_version() {
+    for version in [VOLCANO, COSCHEDULING] {
+        let of = |spec: Value| object(version, "PodGroup", "a", spec);
+        let [misspelt]: [String; 1] = refused(&of(json!({"minMembr": 2}))).try_into().expect("one problem");
+        assert!(misspelt.contains("spec.minMembr: unknown field; did you mean `minMember`?"), "{misspelt}");
+        let [typed]: [String; 1] = refused(&of(json!({"minMember": "two"}))).try_into().expect("one problem");
+        assert!(typed.contains("spec.minMember: invalid type"), "{typed}");
+        let newer = read(&[of(json!({"minMember": 2, "colour": "blue"}))]);
+        let told = "PodGroup default/a: spec.colour: this version does not know the field, and ignores it";
+        assert_eq!((newer.notes.as_slice(), newer.pod_groups.len()), ([told.to_owned()].as_slice(), 1));
+    }
 }

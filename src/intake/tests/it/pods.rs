@@ -28,7 +28,7 @@ fn with(field: &str, value: Value) -> Value {
 }
 
 fn unmodelled(spec: Value) -> Vec<String> {
-    read(spec).spec.unmodelled.into_iter().map(|rule| format!("{}: {}", rule.field, rule.rule)).collect()
+    read(spec).spec.unmodelled.iter().map(|rule| format!("{}: {}", rule.field, rule.rule)).collect()
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn selectors_affinity_and_tolerations_are_kept_as_they_are() {
         ]}}},
         "tolerations": [{"operator": "Exists"}, {"key": "gpu", "value": "yes", "effect": "NoSchedule"}],
     }));
-    let terms = pod.spec.node_affinity.unwrap();
+    let terms = pod.spec.node_affinity.clone().unwrap();
     let models: BTreeSet<_> = ["a100", "h100"].map(str::to_owned).into();
     assert_eq!(terms[0].requirements[0].operator, Operator::In(models));
     assert_eq!(terms[0].requirements[1].operator, Operator::Gt(40000));

@@ -9,7 +9,8 @@ fn read(spec: Value) -> PodSpec {
     let metadata = json!({"name": "a", "namespace": "ml", "labels": {"app": "web", "hash": "x1"}});
     let mut object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec});
     object["spec"]["containers"] = json!([{"name": "a"}]);
-    pod(&serde_json::from_value::<Pod>(object).expect("a pod")).expect("the pod converts").spec
+    let pod = pod(&serde_json::from_value::<Pod>(object).expect("a pod")).expect("the pod converts");
+    PodSpec::clone(&pod.spec)
 }
 
 fn preferences(spec: Value) -> Preferences {

@@ -73,10 +73,11 @@ fn huge_pages_and_scratch_disk_are_counted_and_huge_pages_of_a_pod_are_its_limit
     let container = json!({"name": "a", "resources": {
         "requests": {"ephemeral-storage": "3Gi"}, "limits": {"hugepages-2Mi": "4Mi", "memory": "1Gi"},
     }});
-    let requests = read(json!({"containers": [container]}), json!({})).spec.requests;
+    let requests = read(json!({"containers": [container]}), json!({})).spec.requests.clone();
     assert_eq!((requests.get("ephemeral-storage"), requests.get("hugepages-2Mi")), (3 << 30, 4 << 20));
     let whole = json!({"limits": {"hugepages-2Mi": "8Mi"}});
-    let requests = read(json!({"resources": whole, "containers": [container]}), json!({})).spec.requests;
+    let requests =
+        read(json!({"resources": whole, "containers": [container]}), json!({})).spec.requests.clone();
     assert_eq!((requests.get("hugepages-2Mi"), requests.get("memory")), (8 << 20, 1 << 30));
 }
 
@@ -95,7 +96,7 @@ fn a_node_is_asked_for_by_name_and_other_fields_are_named() {
     let spec = by(json!({"key": "metadata.name", "operator": "In", "values": ["n1"]}));
     let wanted =
         Requirement { key: NODE_NAME_FIELD.to_owned(), operator: Operator::In(["n1".to_owned()].into()) };
-    assert_eq!(spec.node_affinity.unwrap()[0].requirements, [wanted]);
+    assert_eq!(spec.node_affinity.as_ref().unwrap()[0].requirements, [wanted]);
     assert_eq!(spec.unmodelled, []);
     let spec = by(json!({"key": "spec.unschedulable", "operator": "In", "values": ["false"]}));
     assert_eq!(

@@ -60,7 +60,7 @@ fn surplus_pods_on_nodes_keep_their_places() {
 fn a_replica_set_counts_with_no_more_replicas_than_its_deployment_wants() {
     let manifest = read(&[set(3), deployment(1), placed(pod("a", OF_SET)), pod("b", OF_SET)]);
     assert_eq!(names(&manifest), ["a"]);
-    let fewer = "it counts with 1 replicas instead of 3, because Deployment default/web wants no more";
+    let fewer = "it counts with 1 replica instead of 3, because Deployment default/web wants no more";
     told(&manifest, &format!("ReplicaSet default/web-5d4: {fewer}"));
     told(&manifest, &format!("ReplicaSet default/web-5d4: {ONE}"));
     let rollout = [set(3), stored(apps("ReplicaSet", "web-77f", 1), OF_WEB), deployment(3)];

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use poolwright_core::Pod;
+use poolwright_core::{Pod, Shared};
 
 /// The looks of all pods, numbered. A look is a namespace and a set of labels.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Looks {
-    numbers: BTreeMap<(String, BTreeMap<String, String>), usize>,
+    numbers: BTreeMap<(String, Shared<BTreeMap<String, String>>), usize>,
     /// A pod of each look, and the number of such pods. Unused numbers are reused.
     all: Vec<(Arc<Pod>, usize)>,
     unused: Vec<usize>,

@@ -1,8 +1,8 @@
 //! Gangs: the pods of one object that start together are played as the pods of a PodGroup.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_core::{GroupRole, PodGroup};
+use poolwright_core::{GangScheduler, GroupRole, ObjectKey, Pod, PodGroup};
 use serde_json::{Value, json};
 
 use crate::replay::work::Names;
@@ -25,9 +25,18 @@ pub(super) struct Gangs {
 }
 
 impl Gangs {
-    /// Makes the PodGroups of gangs, with a note for each.
-    pub fn of(groups: &[PodGroup], notes: &mut Vec<String>) -> Self {
+    /// Makes the PodGroups of gangs, with a note for each, and for those of other schedulers that the pods name and the files lack.
+    pub fn of(groups: &[PodGroup], pods: &[Pod], notes: &mut Vec<String>) -> Self {
         let (mut gangs, mut names) = (Self::default(), Names::default());
+        let of_other = |key: &ObjectKey| GangScheduler::of(&key.name).is_some();
+        let mut lacking: BTreeSet<ObjectKey> =
+            pods.iter().filter_map(Pod::group_key).filter(of_other).collect();
+        for group in groups {
+            lacking.remove(&group.key);
+        }
+        let told =
+            |key: &ObjectKey| format!("PodGroup {key}: the files lack it, so its pods start here one by one");
+        notes.extend(lacking.iter().map(told));
         for group in groups {
             let key = (group.key.namespace.clone(), group.key.name.clone());
             let Some(gang) = &group.stands_for else {
@@ -36,6 +45,11 @@ impl Gangs {
             };
             let (namespace, name) = (&group.key.namespace, names.take(&group.key.namespace, gang));
             let least = group.min_count.unwrap_or(1);
+            if group.held.is_some() {
+                notes.push(format!("{gang}: a queue holds its pods, but they start here all the same"));
+            }
+            let unmodelled = group.unmodelled.iter().map(|rule| &rule.field);
+            notes.extend(unmodelled.map(|field| format!("{gang}: `{field}` does not count here")));
             if !group.roles.is_empty() {
                 let needed: Vec<String> = group.roles.iter().map(GroupRole::needed).collect();
                 let needed = needed.join(" and ");

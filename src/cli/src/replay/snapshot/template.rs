@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use poolwright_core::{Pod, PodPhase, PodRole, PodVolume};
-use poolwright_intake::manifest;
+use poolwright_intake::{is_group_mark, manifest};
 use poolwright_sim::cluster::JobPlan;
 use serde_json::{Value, json};
 
@@ -163,6 +163,8 @@ fn template(object: &Value, pod: &Value, deadline: &Value) -> Result<Template, S
         None => deadline.as_u64().or(pod["spec"]["activeDeadlineSeconds"].as_u64()).map(Duration::from_secs),
     };
     let labels = pod["metadata"]["labels"].as_object().into_iter().flatten();
+    // The simulated cluster has no PodGroups of other schedulers.
+    let labels = labels.filter(|(key, _)| !is_group_mark(key));
     let labels = labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect();
     Ok(Template { name, namespace, pods: Vec::new(), labels, spec, length, is_service, own: None })
 }

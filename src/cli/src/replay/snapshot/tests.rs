@@ -296,6 +296,28 @@ fn pods_that_start_together_are_played_in_a_pod_group() {
 }
 
 #[test]
+fn pods_of_a_pod_group_of_another_scheduler_are_played_in_one_of_kubernetes() {
+    const MARK: &str = "scheduling.x-k8s.io/pod-group";
+    let group = json!({"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
+        "metadata": {"name": "train"}, "spec": {"minMember": 2}});
+    let member =
+        |name: &str, group: &str| pod(&json!({"name": name, "labels": {MARK: group}}), &json!({}), "Pending");
+    let played =
+        work(&list(&[group, member("a", "train"), member("b", "train"), member("c", "none")])).unwrap();
+    let of_group =
+        "PodGroup default/train of scheduling.x-k8s.io: its pods start together, at least 2 of them";
+    assert!(told(&played, of_group), "{:?}", played.notes);
+    assert!(
+        told(&played, "PodGroup default/none of scheduling.x-k8s.io: the files lack it"),
+        "{:?}",
+        played.notes
+    );
+    let grouped = played.jobs.iter().filter(|job| !job.spec["schedulingGroup"].is_null());
+    assert_eq!(grouped.map(|job| job.pods).sum::<u32>(), 2);
+    assert!(played.jobs.iter().all(|job| !job.labels.contains_key(MARK)), "no other scheduler is played");
+}
+
+#[test]
 fn new_nodes_have_room_for_the_largest_pods_of_a_daemon_set() {
     let asks = |cpu: &str| json!({"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}]});
     let owner = json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "ds1", "controller": true}]);

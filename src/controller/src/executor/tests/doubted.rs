@@ -160,6 +160,20 @@ async fn a_doubted_cloud_loses_no_instance_without_a_claim() {
 }
 
 #[tokio::test]
+async fn an_instance_that_its_cloud_shows_only_after_its_claim_has_gone_is_terminated() {
+    let scene = Scene::deleted().await;
+    let key = scene.claim().uid.0.clone();
+    scene.cloud.set_hidden(&[key.as_str()]);
+    assert!(matches!(scene.terminate().await, Progress::Done));
+    assert_eq!((scene.api.get(CLAIM), scene.cloud.instances().len()), (None, 1));
+    scene.cloud.set_hidden(&[]);
+    let instance = scene.cloud.instances().remove(0);
+    let outcome = scene.executor.reap(&instance.provider_id, &Uid(key), &class()).await;
+    assert!(matches!(outcome, Progress::Done), "{outcome:?}");
+    assert!(scene.cloud.instances().is_empty());
+}
+
+#[tokio::test]
 async fn an_instance_without_tags_is_terminated_by_the_id_that_its_claim_records() {
     let scene = Scene::deleted().await;
     scene.cloud.retag(&scene.claim().uid.0, "");

@@ -1,5 +1,7 @@
 //! Tests of objects that have the name of the expected one, and are others.
 
+use poolwright_terms::{Taint, TaintEffect};
+
 use super::*;
 
 const NODE: &str = "/api/v1/nodes/n";
@@ -19,6 +21,18 @@ async fn a_machine_that_has_the_name_of_the_node_is_not_registered() {
     let outcome = scene.executor.register(&scene.claim(), "n", &labels, &[].into(), &[]).await;
     assert!(matches!(outcome, Progress::NothingToDo), "{outcome:?}");
     assert!(scene.api.get(NODE).unwrap()["metadata"]["labels"]["team"].is_null());
+}
+
+#[tokio::test]
+async fn a_change_of_a_node_that_was_replaced_is_not_denied_but_made_to_the_later_one() {
+    let scene = Scene::with_node().await;
+    let mut node = scene.api.get(NODE).unwrap();
+    node["metadata"]["uid"] = json!("later");
+    scene.api.put(NODE, node);
+    let key = "poolwright.dev/disrupted".to_owned();
+    let taint = Taint { key, value: String::new(), effect: TaintEffect::NoSchedule };
+    let outcome = scene.executor.set_taints("n", &[taint]).await;
+    assert!(matches!(outcome, Progress::Done), "{outcome:?}");
 }
 
 #[tokio::test]

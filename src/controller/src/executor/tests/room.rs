@@ -34,7 +34,7 @@ async fn no_pod_is_evicted_before_the_api_server_has_confirmed_the_nomination_of
     let (nomination, eviction) =
         (format!("PATCH {PODS}/waits/status"), format!("POST {PODS}/leaves/eviction"));
     assert_eq!(writes_with(None).await, [nomination.clone(), eviction]);
-    // It failed, or perhaps so; the pod was deleted, or bound meanwhile.
+    // It failed, or perhaps so; the pod was deleted; a policy denies it.
     for fault in [Fault::Fails(500), Fault::AnswerLost, Fault::Fails(409), Fault::Fails(422)] {
         assert_eq!(writes_with(Some(fault)).await, std::slice::from_ref(&nomination), "{fault:?}");
     }

@@ -50,7 +50,7 @@ impl Scene {
     /// A cloud of which the first listing is known.
     fn new() -> Self {
         let scene = Self::before_the_first_listing();
-        scene.world.set_instances(scene.clock.now(), Vec::new());
+        scene.world.set_instances(&[NODE_CLASS_KIND], scene.clock.now(), Vec::new());
         scene
     }
 
@@ -209,7 +209,7 @@ async fn one_that_is_listed_and_has_no_claim_is_left_to_come_again() {
         node_class: class(),
         launched: scene.clock.now(),
     };
-    scene.world.set_instances(scene.clock.now(), vec![listed]);
+    scene.world.set_instances(&[NODE_CLASS_KIND], scene.clock.now(), vec![listed]);
     let receipt = scene.says(&["i-1"], Reclaim);
     scene.hear().await;
     assert_eq!(scene.cloud.unacknowledged(), [receipt]);
@@ -222,7 +222,7 @@ async fn before_the_first_listing_a_notice_about_an_unknown_instance_is_left_to_
     let receipt = scene.says(&["i-1"], Reclaim);
     scene.hear().await;
     assert_eq!(scene.cloud.unacknowledged(), [receipt]);
-    scene.world.set_instances(scene.clock.now(), Vec::new());
+    scene.world.set_instances(&[NODE_CLASS_KIND], scene.clock.now(), Vec::new());
     scene.cloud.redeliver();
     scene.hear().await;
     assert_eq!(scene.cloud.unacknowledged(), Vec::<String>::new());

@@ -16,6 +16,8 @@ pub(super) struct Absent {
     pub(super) is_unconfirmed: bool,
     /// Whether its node is ready.
     pub(super) is_ready: bool,
+    /// Whether it was launched a short time ago, and its node has not joined.
+    pub(super) is_new: bool,
     /// Whether its node has been ready for longer than a node can be without its instance.
     pub(super) runs_on: bool,
 }
@@ -32,6 +34,8 @@ impl Absent {
 const DOUBTFUL: usize = 3;
 /// How long a cloud may take to list a new instance.
 const UNTIL_LISTED: SignedDuration = SignedDuration::from_secs(30);
+/// How long one failed search does not prove that an instance is gone whose node has not joined. Most nodes join sooner.
+const NEW: SignedDuration = SignedDuration::from_mins(5);
 /// How long a node may seem ready without its instance. The node lifecycle controller notices within 40 to 50 seconds.
 const SEEMS_READY: SignedDuration = SignedDuration::from_mins(2);
 
@@ -52,11 +56,11 @@ pub(super) fn absent(
     for claim in snapshot.claims.values().filter(|claim| is_ours(&claim.node_class)) {
         let Some(launched) = &claim.launched else { continue };
         let since = claim.since(ConditionType::Launched).unwrap_or(claim.created);
-        let is_new = since.checked_add(UNTIL_LISTED).is_ok_and(|listed| listed > at);
+        let is_within = |limit: SignedDuration| since.checked_add(limit).is_ok_and(|end| end > at);
         let node = claim.node_name.as_ref().map(|name| snapshot.nodes.get(name));
         let is_ready = node.flatten().is_some_and(|node| node.ready);
         let is_terminated = claim.since(ConditionType::InstanceTerminating).is_some();
-        if is_new || is_terminated && !(is_doubted && is_ready) {
+        if is_within(UNTIL_LISTED) || is_terminated && !(is_doubted && is_ready) {
             continue;
         }
         known += 1;
@@ -71,6 +75,7 @@ pub(super) fn absent(
             node_class: claim.node_class.clone(),
             is_unconfirmed: (is_ready || node.is_none()) && !claim.ends_soon(at),
             is_ready,
+            is_new: node.is_none() && !claim.ends_soon(at) && is_within(NEW),
             runs_on: is_ready && unlisted.is_some_and(has_lasted),
         });
     }

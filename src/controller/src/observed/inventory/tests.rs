@@ -1,5 +1,7 @@
 //! Tests of listings that may be wrong, with a cloud in memory.
 
+mod clouds;
+
 use jiff::SignedDuration;
 use poolwright_catalog::{OfferingId, RankedOffering, ResourceList, builtin};
 use poolwright_core::{Claim, ClaimName, Condition, Interruption};
@@ -122,8 +124,17 @@ impl Scene {
 
     /// Lists long after the launches.
     async fn list(&self) -> Result<Vec<ListedInstance>, ProviderError> {
-        let later = SignedDuration::from_hours(1);
-        self.inventory.list(self.inventory.observers.clock.now() + later).await
+        self.list_after(&mut Earlier::default(), SignedDuration::from_hours(1)).await
+    }
+
+    /// Lists this long after the launches.
+    async fn list_after(
+        &self,
+        earlier: &mut Earlier,
+        age: SignedDuration,
+    ) -> Result<Vec<ListedInstance>, ProviderError> {
+        let at = self.inventory.observers.clock.now() + age;
+        self.inventory.list(&self.inventory.observers.providers.all()[0], earlier, at).await
     }
 
     fn doubt(&self) -> Option<String> {
@@ -311,6 +322,7 @@ fn gone(unconfirmed: usize, confirmed: usize, is_ready: bool) -> Vec<Absent> {
         node_class: class(),
         is_unconfirmed,
         is_ready: is_ready && is_unconfirmed,
+        is_new: false,
         runs_on: false,
     };
     (0..unconfirmed).map(|_| of(true)).chain((0..confirmed).map(|_| of(false))).collect()

@@ -15,7 +15,7 @@ use crate::demand::volumes::shared::SharedVolumes;
 
 use crate::demand::planned_at;
 use crate::model::plan::UnplacedReason;
-use crate::model::{NodeSelectorTerm, Pod, PodKey, PodPhase, PodRole, Snapshot};
+use crate::model::{NodeSelectorTerm, Pod, PodKey, PodPhase, PodRole, PodSpec, Shared, Snapshot};
 
 /// Results about volumes that are not part of pod specs.
 #[derive(Debug, Default)]
@@ -46,6 +46,7 @@ pub(crate) fn resolve(snapshot: &mut Cow<'_, Snapshot>) -> Volumes {
     let later = sharing.later(&in_order(snapshot));
     let firsts: BTreeSet<&PodKey> = later.values().collect();
     let changed = snapshot.to_mut();
+    let mut specs: BTreeSet<Shared<PodSpec>> = BTreeSet::new();
     for (key, bound) in &found {
         if let Some(first) = later.get(key) {
             let claims = sharing.words(key).unwrap_or_default();
@@ -69,6 +70,7 @@ pub(crate) fn resolve(snapshot: &mut Cow<'_, Snapshot>) -> Volumes {
             if !firsts.contains(key) {
                 sharing.apply(key, pod);
             }
+            pod.spec = shared_spec(&mut specs, &pod.spec);
         });
         if let Some(words) = sharing.words(key).filter(|_| !firsts.contains(key)) {
             volumes.shared.insert(key.clone(), words);
@@ -76,6 +78,16 @@ pub(crate) fn resolve(snapshot: &mut Cow<'_, Snapshot>) -> Volumes {
         volumes.places.insert(key.clone(), places);
     }
     volumes
+}
+
+/// Returns the spec among these that equals `spec`. If none does, adds `spec`. Thousands of pods may have equal specs with volumes of
+/// their own, and share one.
+fn shared_spec(known: &mut BTreeSet<Shared<PodSpec>>, spec: &Shared<PodSpec>) -> Shared<PodSpec> {
+    if let Some(equal) = known.get(spec) {
+        return equal.clone();
+    }
+    known.insert(spec.clone());
+    spec.clone()
 }
 
 /// Returns the CSI drivers that attach the volumes of every pending pod that can be planned.
@@ -126,4 +138,19 @@ fn in_order(snapshot: &Snapshot) -> Vec<&Pod> {
         waiting.sort_by_key(|pod| (planned_at(snapshot, pod).is_none(), Reverse(pod.priority), &pod.key));
     }
     waiting
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_specs_become_one() {
+        let mut known = BTreeSet::new();
+        let one = shared_spec(&mut known, &PodSpec::default().into());
+        let equal = shared_spec(&mut known, &PodSpec::default().into());
+        let other = PodSpec { gpu_share: Some(500), ..PodSpec::default() };
+        let other = shared_spec(&mut known, &other.into());
+        assert!(one.is_same(&equal) && one != other);
+    }
 }

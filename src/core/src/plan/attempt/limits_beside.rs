@@ -61,12 +61,12 @@ impl PlanContext<'_> {
         let mut all: Vec<Beyond> = Vec::new();
         for (at, pool) in supply.pools.iter().enumerate() {
             let holds = |offer: &&PoolOffering| {
-                offer.availability.is_sold()
+                offer.availability.is_sold_in_time()
                     && requests.fits(&supply.capacities[offer.capacity])
                     && admits(at, offer)
             };
             for offer in pool.offers.iter().filter(holds) {
-                let price = offer.availability.price();
+                let price = supply.price_in_time(at, offer);
                 let uses = packed.limits.uses(supply, at, offer.offering, price);
                 let beyond = packed.limits.beyond(&uses);
                 if packed.limits.has_stock(&uses) {

@@ -146,7 +146,7 @@ mod tests {
     /// Returns the violations for two pods with these rules, of which one runs on a node and the other is planned there.
     fn said(spec: &PodSpec) -> Vec<String> {
         let pod = |name: &str, phase| Pod {
-            labels: web(),
+            labels: web().into(),
             phase,
             ..Pod::waiting(PodKey::new("default", name), spec.clone())
         };

@@ -148,7 +148,7 @@ impl Unit<'_> {
         }
         for unit in units.iter_mut().filter(|unit| !unit.is_gang) {
             for (at, pod) in &mut unit.on_new {
-                if let Some(place) = places.get_mut(&pod.spec).and_then(Vec::pop) {
+                if let Some(place) = places.get_mut(&*pod.spec).and_then(Vec::pop) {
                     *at = place;
                 }
             }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_catalog::{MigModel, ResourceList};
 
-use crate::model::{PlanOptions, Pod, PodKey, PodSpec};
+use crate::model::{PlanOptions, Pod, PodKey, PodSpec, Shared};
 use crate::plan::pack::horizon::Horizons;
 use crate::plan::pending::PendingPod;
 use crate::plan::place::preferences::kept::PreferenceChoice;
@@ -68,7 +68,7 @@ type Level = (i32, bool);
 /// The key of a class: level, spec, profile, pin, preferences, group of lives, loss, the pod itself if it leads a bundle, and
 /// the pods that a new node must hold.
 type Like<'a> =
-    (Reverse<Level>, &'a PodSpec, usize, &'a Pin, &'a [Pin], usize, Loss, Option<&'a PodKey>, u64);
+    (Reverse<Level>, &'a Shared<PodSpec>, usize, &'a Pin, &'a [Pin], usize, Loss, Option<&'a PodKey>, u64);
 
 /// Groups pods into classes, in an order that depends only on the pods.
 pub(crate) fn group<'a>(
@@ -102,7 +102,7 @@ pub(crate) fn group<'a>(
     let all: BTreeSet<Level> = groups.keys().map(|(Reverse(level), ..)| *level).collect();
     let has_needed = all.iter().any(|(_, needed)| *needed);
     for ((Reverse(level), _, mut profile, pin, levels, horizon, own_loss, leads, crowd), mut pods) in groups {
-        let spec = &pods[0].spec;
+        let spec: &'a PodSpec = &pods[0].spec;
         let mut number = |pin| {
             *known.entry(signature(spec, pin)).or_insert_with(|| {
                 classes.signatures.push((spec, pin));

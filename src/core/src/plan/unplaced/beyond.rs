@@ -10,6 +10,9 @@ use crate::supply::offerings::{Availability, PoolOffering};
 /// The price of an offering, and the limits that one more node of it would break, with what it uses of each.
 pub(crate) type Beyond = (Option<UsdPerHour>, Vec<(u32, u64)>);
 
+/// The price of an offering, and what a node of it uses of each limit.
+type Uses = (Option<UsdPerHour>, Vec<(u32, u64)>);
+
 /// Returns the limits that keep the nearest of these offerings away. That is the one that breaks the fewest limits, so that raising a
 /// single one comes first. Of several, it is one that breaks the preferred limit, then the cheapest. Of those that break the same
 /// limits, the amounts are those of the smallest. Returns `None` if one breaks no limit, or if there is none.
@@ -26,27 +29,46 @@ pub(crate) fn nearest_beyond(all: &[Beyond], preferred: Option<u32>) -> Option<V
     Some(smallest)
 }
 
+/// Returns the least that one of these nodes uses of a limit.
+fn least_use(all: &[Uses], limit: u32) -> u64 {
+    let amounts = all.iter().flat_map(|(_, uses)| uses).filter(|(of, _)| *of == limit);
+    amounts.map(|(_, amount)| *amount).min().unwrap_or(0)
+}
+
 impl UnplacedInputs<'_, '_> {
     /// Returns the limits that one more node of an offering would break, with what it uses of each.
     pub(crate) fn beyond_one(&self, at: usize, offer: &PoolOffering) -> Vec<(u32, u64)> {
-        let price = offer.availability.price();
+        let price = self.supply.price_in_time(at, offer);
         self.limits.beyond(&self.limits.uses(self.supply, at, offer.offering, price))
     }
 
     /// Returns the limits that leave the pods of a class out. The solver names the limit that it reached first; another one may
-    /// serve them alone.
+    /// serve them alone. Offerings that are held back count too, unless they are within the limits: if nodes of these are the nearest,
+    /// the pods must wait for them besides.
     pub(crate) fn left_by_limits(&self, class: &PodClass<'_>, named: u32) -> LeftBy {
-        let fitting = self.uses_of_fitting(class);
-        let all: Vec<Beyond> = fitting.map(|(price, uses)| (price, self.limits.beyond(&uses))).collect();
-        let Some(nearest) = nearest_beyond(&all, Some(named)) else {
-            return LeftBy::limit(named, self.least_use(class, named));
+        let beyond = |(price, uses): &Uses| (*price, self.limits.beyond(uses));
+        let mut all: Vec<Uses> = self.uses_of_fitting(class).collect();
+        let mut near: Vec<Beyond> = all.iter().map(beyond).collect();
+        let of_sold = nearest_beyond(&near, Some(named));
+        let held = self.held_back(class).filter(|held| !held.limits.is_empty());
+        if held.is_some() {
+            let later = self.uses_of_held_back(class);
+            near.extend(later.iter().map(beyond));
+            all.extend(later);
+        }
+        let least = |limit: u32| least_use(&all, limit);
+        let Some(nearest) = nearest_beyond(&near, Some(named)) else {
+            return LeftBy::limit(named, least(named));
         };
-        let is_smallest = nearest.first().is_none_or(|(of, amount)| *amount <= self.least_use(class, *of));
-        let left_by = LeftBy::limits(nearest);
-        if is_smallest {
-            left_by
-        } else {
-            left_by.with("; smaller nodes are beyond other limits and do not count")
+        let held = held.filter(|_| of_sold.as_ref() != Some(&nearest));
+        let is_smallest = nearest.first().is_none_or(|(of, amount)| *amount <= least(*of));
+        let mut left_by = LeftBy::limits(nearest);
+        if !is_smallest {
+            left_by = left_by.with("; smaller nodes are beyond other limits and do not count");
+        }
+        match held {
+            Some(held) => left_by.with(&format!("; besides, {}", held.words("it"))),
+            None => left_by,
         }
     }
 

@@ -4,7 +4,7 @@ use crate::model::MinValuesPolicy;
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::inputs::UnplacedInputs;
 use crate::supply::flexibility;
-use crate::supply::offerings::PoolOffering;
+use crate::supply::offerings::{Availability, PoolOffering};
 
 impl UnplacedInputs<'_, '_> {
     /// Returns the message if a limit has room for a node that holds the pods, but not for the choice that its pool asks for.
@@ -39,22 +39,31 @@ impl UnplacedInputs<'_, '_> {
 
     /// Returns whether an offering of a pool can be bought and holds the pods.
     pub(crate) fn holds(&self, at: usize, offer: &PoolOffering, class: &PodClass<'_>) -> bool {
-        offer.availability.is_sold()
-            && self.admissions.admits(at, class.signature, offer.offering)
+        offer.availability.is_sold() && self.suits(at, offer, class)
+    }
+
+    /// Returns whether an offering of a pool would hold the pods, whether or not it can be bought.
+    pub(crate) fn suits(&self, at: usize, offer: &PoolOffering, class: &PodClass<'_>) -> bool {
+        self.admissions.admits(at, class.signature, offer.offering)
             && class.requests.fits(&self.supply.capacities[offer.capacity])
             && self.grants(at, offer, class)
             && self.colocation.admits(class.profile, &self.supply.residents[offer.residents])
     }
 
-    /// Returns the message if offerings hold the pods, but each of their pools asks for more choice than they leave.
-    pub(crate) fn lacks_choice(&self, class: &PodClass<'_>) -> Option<String> {
+    /// Returns the message if offerings hold the pods, but each of their pools asks for more choice than they leave. Only offerings with
+    /// such an availability count.
+    pub(crate) fn lacks_choice(
+        &self,
+        class: &PodClass<'_>,
+        counts: fn(Availability) -> bool,
+    ) -> Option<String> {
         if self.options.min_values == MinValuesPolicy::BestEffort {
             return None;
         }
         let mut nearest: Option<(usize, String)> = None;
         for (at, supplied) in self.supply.pools.iter().enumerate() {
             let pool = supplied.pool;
-            let holds = |offer: &&PoolOffering| self.holds(at, offer, class);
+            let holds = |offer: &&PoolOffering| counts(offer.availability) && self.suits(at, offer, class);
             let mut holding = supplied.offers.iter().filter(holds).peekable();
             if holding.peek().is_none() {
                 continue;

@@ -30,6 +30,8 @@ pub(crate) struct UnplacedInputs<'s, 'a> {
     pub allowed: &'s AllowedTypes,
     /// What makes up the requests of the pods that are explained.
     pub origins: &'s [RequestOrigin],
+    /// Whether the pods are of a gang whose limits are told for all of its pods together.
+    pub is_of_gang: bool,
 }
 
 impl<'s, 'a> UnplacedInputs<'s, 'a> {

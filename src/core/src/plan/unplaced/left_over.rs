@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::demand::Members;
 use crate::model::plan::{UnplacedPod, UnplacedReason};
 use crate::model::{ObjectKey, Pod, PodKey, RequestOrigin};
-use crate::plan::gang_limits::Takes;
+use crate::plan::gang_limits::{Takes, all_in_words};
+use crate::plan::gang_takes::Needs;
 use crate::plan::left_by::LeftBy;
 use crate::plan::pack::classes;
 use crate::plan::pack::solves::packing::Packing;
@@ -39,8 +40,12 @@ pub(crate) struct LeftPods {
     pub of_gangs: BTreeMap<PodKey, LeftBy>,
     /// The limits that keep gangs out besides rules about other pods, with what their pods without a place take of each.
     pub beside_rules: BTreeMap<ObjectKey, Takes>,
+    /// What gangs that rules keep out would take once these change.
+    pub needs: BTreeMap<ObjectKey, Needs>,
     /// The limits that left pods out.
     pub limits: BTreeSet<u32>,
+    /// What pools are told of limits that only pods met whose offerings within the limits are held back.
+    pub after_held_back: BTreeMap<u32, String>,
 }
 
 /// A pod of a gang that starts only with others, and what decides about its node.
@@ -55,6 +60,7 @@ impl LeftOver<'_, '_> {
         let mut found = LeftPods::default();
         let mut cordoned = CordonedNodes::new(self.inputs.snapshot, self.rooms);
         let mut gangs: BTreeMap<ObjectKey, Vec<Member<'_, '_>>> = BTreeMap::new();
+        let needs = self.needs_of_gangs();
         for (index, class) in self.classes.classes.iter().enumerate() {
             let Some(left) = self.outcome.left.get(index).filter(|left| !left.is_empty()) else { continue };
             let limit = self.outcome.limit[index];
@@ -70,16 +76,28 @@ impl LeftOver<'_, '_> {
             let most = if is_bundle { alone.min(1) } else { alone };
             let nodes = cordoned.take(class, pin, self.inputs.colocation, most);
             let mut next_node = 0;
-            let mut told: BTreeMap<&[RequestOrigin], Told> = BTreeMap::new();
+            let mut told: BTreeMap<(&[RequestOrigin], bool), Told> = BTreeMap::new();
             for pod in left {
                 // The requests of a bundle are those of several pods.
                 let origins: &[RequestOrigin] = if is_bundle { &[] } else { &pod.request_origins };
-                let tell = || self.tell(index, by_rules, origins);
-                let (reason, left_by, words) = told.entry(origins).or_insert_with(tell);
+                let takes = pod.group_key().and_then(|gang| needs.get(&gang)).map(|needs| &needs.takes);
+                let tell = || self.tell(index, by_rules, origins, takes.is_some());
+                let (reason, left_by, words) = told.entry((origins, takes.is_some())).or_insert_with(tell);
                 let mut message = words.clone();
+                if let Some(takes) = takes.filter(|takes| is_by_rules(*reason) && !takes.is_empty()) {
+                    message.push_str("; besides, ");
+                    message.push_str(&all_in_words(takes, self.inputs.limits, self.inputs.supply));
+                }
                 if let Some(limit) = left_by.reached() {
                     let pin = self.assigned.pin(&pod.key).clone();
-                    found.limits.insert(limit);
+                    let of_pool = |of: u32| left_by.of_pool(of, self.inputs.limits, self.inputs.supply);
+                    if of_pool(limit).is_none() {
+                        found.limits.insert(limit);
+                    }
+                    // The solver may have named another limit.
+                    let reached = [Some(limit), self.outcome.limit[index]].into_iter().flatten();
+                    let sentences = reached.filter_map(|of| Some((of, of_pool(of)?)));
+                    found.after_held_back.extend(sentences);
                     found.by_limit.insert(pod.key.clone(), (pin, left_by.clone()));
                 }
                 if pod.group.is_some() {
@@ -107,6 +125,9 @@ impl LeftOver<'_, '_> {
                 left.message.push_str(&offer);
             }
         }
+        let beyond = needs.iter().filter(|(_, needs)| !needs.takes.is_empty());
+        found.beside_rules = beyond.map(|(gang, needs)| (gang.clone(), needs.takes.clone())).collect();
+        found.needs = needs;
         found
     }
 
@@ -145,16 +166,18 @@ impl LeftOver<'_, '_> {
     }
 
     /// Returns the reason why pods of a class are left out: a limit or a rule on spot nodes, if one did. `kept` describes a node that
-    /// only rules about other pods keep them off, and `few` one that only `minDomains` does.
+    /// only rules about other pods keep them off, and `few` one that only `minDomains` does. The limits of a gang that rules keep out are
+    /// told for all of its pods together.
     fn tell(
         &self,
         index: usize,
         (kept, few): (Option<&str>, Option<&str>),
         origins: &[RequestOrigin],
+        is_of_gang: bool,
     ) -> Told {
         let class = &self.classes.classes[index];
         let (limit, spot) = (self.outcome.limit[index], self.outcome.spot_rule[index]);
-        let inputs = unplaced::UnplacedInputs { origins, ..self.inputs };
+        let inputs = unplaced::UnplacedInputs { origins, is_of_gang, ..self.inputs };
         let (mut reason, mut left_by) = match spot.filter(|_| limit.is_none()) {
             Some(rule) => {
                 let words = rule.sentence(inputs.supply, inputs.limits);
@@ -193,4 +216,9 @@ impl LeftOver<'_, '_> {
         left.iter().any(|pod| !self.assigned.pin(&pod.key).is_empty())
             && (limit.is_none_or(elsewhere) || has_room())
     }
+}
+
+/// Returns whether rules keep a pod off all nodes, and not only limits.
+fn is_by_rules(reason: UnplacedReason) -> bool {
+    matches!(reason, UnplacedReason::NoOfferingFits | UnplacedReason::TopologyRule)
 }

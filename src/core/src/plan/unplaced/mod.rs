@@ -7,6 +7,8 @@ pub(crate) mod choice;
 pub(crate) mod cordoned;
 pub(crate) mod few_nodes;
 pub(crate) mod fixed;
+pub(crate) mod gangs;
+pub(crate) mod held_back;
 pub(crate) mod inputs;
 pub(crate) mod label_hint;
 pub(crate) mod labels;
@@ -21,16 +23,15 @@ pub(crate) mod wants;
 
 use crate::plan::unplaced::fixed::fixed;
 pub(crate) use crate::plan::unplaced::inputs::UnplacedInputs;
-use crate::plan::unplaced::inputs::list;
 use crate::plan::unplaced::nearest::nearest;
 use crate::plan::unplaced::pools::{may_be_in, unusable};
 use crate::plan::unplaced::unusable::{Unusable, closest_unusable};
-use std::collections::BTreeMap;
 
 use poolwright_catalog::{ResourceName, UsdPerHour};
 
 use crate::model::plan::UnplacedReason;
 use crate::model::{DaemonSet, Pod, PoolInWords, PoolName};
+use crate::plan::gang_takes::HoldingNode;
 use crate::plan::left_by::LeftBy;
 use crate::plan::pack::classes::PodClass;
 use crate::rules;
@@ -40,35 +41,43 @@ use crate::rules::gpus::{GpuForm, GpuNeed};
 use crate::rules::identity::Identity;
 use crate::rules::pin::Pin;
 use crate::rules::requests;
-use crate::supply::offerings::{Admissions, Availability, PoolOffering, PoolSupply, Supply};
+use crate::supply::offerings::{Availability, PoolOffering};
 use crate::supply::rooms::Rooms;
 
 impl UnplacedInputs<'_, '_> {
     /// Returns the reason why the unplaced pods of a class get no node. `limit` is the limit that left them out, if one did.
     pub fn explain(&self, class: &PodClass<'_>, limit: Option<u32>) -> (UnplacedReason, LeftBy) {
         if let Some(limit) = limit {
-            if let Some(message) = self.choice_beyond_limits(class) {
-                return (UnplacedReason::LimitReached, LeftBy::other(message));
-            }
-            let left_by = self.left_by_limits(class, limit);
-            let barred = self.barred_unpriced(class).unwrap_or_default();
-            return (UnplacedReason::LimitReached, left_by.with(&barred));
+            let left_by = if let Some(message) = self.choice_beyond_limits(class) {
+                LeftBy::other(message)
+            } else {
+                let barred = self.barred_unpriced(class).unwrap_or_default();
+                self.left_by_limits(class, limit).with(&barred)
+            };
+            let Some(held) = self.held_back_within_limits(class) else {
+                return (UnplacedReason::LimitReached, left_by);
+            };
+            // Without other pods of the plan, the limits might allow what can be bought now.
+            let reason = if self.is_beyond_without_others(class) {
+                UnplacedReason::OfferingsHeldBack
+            } else {
+                UnplacedReason::LimitReached
+            };
+            return (reason, left_by.after(held));
         }
         let (reason, words) = explain(self, class);
         (reason, LeftBy::other(words))
     }
 
+    /// Returns the nodes that would hold the pods once the advice about their rules on taints and labels is followed. Empty if that is
+    /// not all that they are told.
+    pub(crate) fn once_rules_change(&self, class: &PodClass<'_>) -> Vec<HoldingNode> {
+        pools_meant(self, class).map_or_else(|_| Vec::new(), |wanted| self.after_advice(class, wanted))
+    }
+
     fn may_share(&self, pod: &Pod, set: &DaemonSet) -> Result<(), Rejection> {
         let namespaces = &self.snapshot.namespaces;
         rules::may_share(Identity::of_pod(pod, namespaces), Identity::of_daemonset(set, namespaces))
-    }
-
-    /// Returns the least that a node which fits the pods and can be had uses of a limit.
-    fn least_use(&self, class: &PodClass<'_>, limit: u32) -> u64 {
-        let of_limit = |(_, uses): (_, Vec<(u32, u64)>)| {
-            uses.into_iter().find(|(of, _)| *of == limit).map(|(_, amount)| amount)
-        };
-        self.uses_of_fitting(class).filter_map(of_limit).min().unwrap_or(0)
     }
 
     /// Returns the price and the uses of limits of each offering that fits the pods and is not sold out.
@@ -101,7 +110,7 @@ impl UnplacedInputs<'_, '_> {
         for (at, pool) in self.supply.pools.iter().enumerate() {
             let daemons = self.daemons.tolerating(&pool.pool.taints);
             for offer in &pool.offers {
-                if !offer.availability.is_sold()
+                if !offer.availability.is_sold_in_time()
                     || !self.admissions.admits(at, class.signature, offer.offering)
                     || !class.requests.fits(&self.supply.capacities[offer.capacity])
                 {
@@ -157,18 +166,32 @@ fn unwelcome(rejection: &Rejection, set: &str, pool: PoolInWords<'_>) -> String 
 }
 
 fn explain(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>) -> (UnplacedReason, String) {
+    match pools_meant(inputs, class) {
+        Ok(wanted) => (UnplacedReason::NoOfferingFits, nearest(inputs, class, wanted)),
+        Err(told) => told,
+    }
+}
+
+/// Returns the pools that the pods may be in by their rules on its name, if rules or their size keep them off all pools. Otherwise, the
+/// error says what does.
+fn pools_meant(
+    inputs: &UnplacedInputs<'_, '_>,
+    class: &PodClass<'_>,
+) -> Result<Vec<usize>, (UnplacedReason, String)> {
     let UnplacedInputs { supply, admissions, colocation, options, .. } = *inputs;
     if supply.pools.is_empty() {
-        return (UnplacedReason::NoUsablePool, no_pool(inputs, class));
+        return Err((UnplacedReason::NoUsablePool, no_pool(inputs, class)));
     }
     if let Some(GpuNeed::Impossible(cause)) = &class.gpu_need {
         let is_gpu =
             |name: &ResourceName| *name == gpu() || name.as_str().starts_with(ResourceName::MIG_PREFIX);
         let origin = requests::in_words(inputs.origins, is_gpu);
-        return (UnplacedReason::NoOfferingFits, format!("{cause}{origin}"));
+        return Err((UnplacedReason::NoOfferingFits, format!("{cause}{origin}")));
     }
     if let Some(cause) = class.gpu_need.as_ref().and_then(|gpu_need| no_gpu(inputs, class, gpu_need)) {
-        return (UnplacedReason::NoOfferingFits, cause);
+        // If mending a pool helps, nothing else need change.
+        let mended = closest_unusable(inputs, class).filter(|pool| pool.would_help() && !pool.is_uncertain);
+        return Err((UnplacedReason::NoOfferingFits, mended.map_or(cause, |pool| pool.sentence())));
     }
     let holding = |availability: fn(&Availability) -> bool| {
         supply.pools.iter().enumerate().find_map(|(at, pool)| {
@@ -181,16 +204,21 @@ fn explain(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>) -> (UnplacedRe
             pool.offers.iter().find(holds).map(|offer| (at, pool, *offer))
         })
     };
-    if let Some(message) = inputs.lacks_choice(class) {
-        return (UnplacedReason::NoOfferingFits, message);
-    }
-    if holding(|availability| availability.is_sold()).is_some() {
+    let lacks_choice = inputs.lacks_choice(class, Availability::is_sold);
+    if lacks_choice.is_none() && holding(|availability| availability.is_sold()).is_some() {
         // The solver left the pod unplaced without naming a limit, so nothing more can be bought.
         let message = "offerings fit it, but no more of them can be bought now; it is planned again after the next change";
-        return (UnplacedReason::LimitReached, message.to_owned());
+        return Err((UnplacedReason::LimitReached, message.to_owned()));
     }
-    if let Some((at, pool, _)) = holding(|availability| matches!(availability, Availability::HeldBack(_))) {
-        return (UnplacedReason::OfferingsHeldBack, held_back(class, at, pool, supply, admissions));
+    // More choice helps now. Offerings that limits keep away would not give it.
+    let held = inputs.held_back(class).filter(|held| lacks_choice.is_none() || held.limits.is_empty());
+    if let Some(held) = held {
+        let beyond = held.limits.iter().map(|(limit, least)| inputs.limits.sentence(*limit, supply, *least));
+        let all: Vec<String> = [held.words("it")].into_iter().chain(beyond).chain(lacks_choice).collect();
+        return Err((UnplacedReason::OfferingsHeldBack, all.join("; besides, ")));
+    }
+    if let Some(message) = inputs.lacks_choice(class, Availability::is_sold_in_time).or(lacks_choice) {
+        return Err((UnplacedReason::NoOfferingFits, message));
     }
     if let Some((at, pool, offer)) = holding(|availability| *availability == Availability::PriceUnknown) {
         let (named, kind) = (pool.pool.in_words(), &supply.offering(at, offer.offering).id.instance_type);
@@ -208,19 +236,19 @@ fn explain(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>) -> (UnplacedRe
                 "only offerings with unknown prices fit it; list {kind} under allowUnknownPrices of {named}, or, if prices come from --catalogue, add its price there"
             )
         };
-        return (UnplacedReason::PriceUnknown, message);
+        return Err((UnplacedReason::PriceUnknown, message));
     }
     if let Some(message) = inputs.unwelcome(class) {
-        return (UnplacedReason::NoOfferingFits, message);
+        return Err((UnplacedReason::NoOfferingFits, message));
     }
     let wanted: Vec<usize> =
         (0..supply.pools.len()).filter(|at| may_be_in(class.spec, &supply.pools[*at].pool.name)).collect();
     if wanted.is_empty()
         && let Some(problem) = unusable_for(inputs, class, |name| may_be_in(class.spec, name))
     {
-        return (UnplacedReason::NoUsablePool, problem);
+        return Err((UnplacedReason::NoUsablePool, problem));
     }
-    (UnplacedReason::NoOfferingFits, nearest(inputs, class, wanted))
+    Ok(wanted)
 }
 
 fn gpu() -> ResourceName {
@@ -291,31 +319,4 @@ fn unusable_for(
 ) -> Option<String> {
     let closest = closest_unusable(inputs, class).as_ref().map(Unusable::sentence);
     closest.or_else(|| unusable(inputs.supply, is_meant))
-}
-
-fn held_back(
-    class: &PodClass<'_>,
-    at: usize,
-    pool: &PoolSupply<'_>,
-    supply: &Supply<'_>,
-    admissions: &Admissions,
-) -> String {
-    let mut held = BTreeMap::new();
-    for offer in &pool.offers {
-        if let Availability::HeldBack(until) = offer.availability
-            && admissions.admits(at, class.signature, offer.offering)
-            && class.requests.fits(&supply.capacities[offer.capacity])
-        {
-            held.insert(&supply.offering(at, offer.offering).id, until);
-        }
-    }
-    let soonest = held
-        .values()
-        .min()
-        .map_or_else(String::new, |until| format!("; the first is tried again at {until}"));
-    format!(
-        "the offerings of {} that fit it failed recently ({}){soonest}",
-        pool.pool.in_words(),
-        list(held.keys().map(ToString::to_string))
-    )
 }

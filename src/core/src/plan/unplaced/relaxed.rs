@@ -23,8 +23,7 @@ impl UnplacedInputs<'_, '_> {
     /// `None` if no offering of the pool meets one of the rules.
     pub(crate) fn relaxed(&self, at: usize, class: &PodClass<'_>) -> Option<Relaxed> {
         let alternatives = wants(class.spec);
-        let unmet = |all: &&Vec<Want<'_>>| all.iter().filter(|want| !met(want, at, self.supply)).count();
-        let nearest = alternatives.iter().min_by_key(unmet).filter(|nearest| unmet(nearest) == 0)?;
+        let nearest = self.all_met(at, &alternatives)?;
         let all = self.by_broken_rules(at, class, nearest, |offer| self.would_hold(at, offer, class));
         // What else keeps the pods off all of the pool's offerings is told besides.
         let all = if all.is_empty() { self.by_broken_rules(at, class, nearest, |_| true) } else { all };
@@ -56,26 +55,51 @@ impl UnplacedInputs<'_, '_> {
         wanted: &[Want<'_>],
         counts: impl Fn(&PoolOffering) -> bool,
     ) -> BTreeMap<Vec<usize>, Vec<Beyond>> {
-        let others = PodSpec { node_selector: BTreeMap::new(), node_affinity: None, ..class.spec.clone() };
+        let others = without_own_labels(class.spec);
         let mut all: BTreeMap<Vec<usize>, Vec<Beyond>> = BTreeMap::new();
         for offer in self.supply.pools[at].offers.iter().filter(|offer| counts(offer)) {
-            let labels = self.supply.labels(at, offer.offering);
-            if rules::check_labels(&others, &labels).is_err() {
-                continue;
-            }
-            let breaks = |(_, want): &(usize, &Want<'_>)| !rules::matches(&want.requirement, &labels);
-            let broken = wanted.iter().enumerate().filter(breaks).map(|(index, _)| index).collect();
-            let beyond = (offer.availability.price(), self.beyond_one(at, offer));
+            let Some(broken) = self.broken(at, &others, wanted, offer) else { continue };
+            let beyond = (self.supply.price_in_time(at, offer), self.beyond_one(at, offer));
             all.entry(broken).or_default().push(beyond);
         }
         all
     }
 
+    /// Returns the indices of the rules that an offering breaks, as [`Relaxed`] has them; `None` if another rule excludes it.
+    pub(crate) fn breaks(&self, at: usize, class: &PodClass<'_>, offer: &PoolOffering) -> Option<Vec<usize>> {
+        let alternatives = wants(class.spec);
+        let nearest = self.all_met(at, &alternatives)?;
+        self.broken(at, &without_own_labels(class.spec), nearest, offer)
+    }
+
+    fn broken(
+        &self,
+        at: usize,
+        others: &PodSpec,
+        wanted: &[Want<'_>],
+        offer: &PoolOffering,
+    ) -> Option<Vec<usize>> {
+        let labels = self.supply.labels(at, offer.offering);
+        rules::check_labels(others, &labels).ok()?;
+        let breaks = |(_, want): &(usize, &Want<'_>)| !rules::matches(&want.requirement, &labels);
+        Some(wanted.iter().enumerate().filter(breaks).map(|(index, _)| index).collect())
+    }
+
+    /// Returns the first of the alternatives whose rules are each met by an offering of the pool.
+    fn all_met<'w, 'p>(&self, at: usize, alternatives: &'w [Vec<Want<'p>>]) -> Option<&'w Vec<Want<'p>>> {
+        alternatives.iter().find(|all| all.iter().all(|want| met(want, at, self.supply)))
+    }
+
     /// Returns whether an offering can be bought and would hold the pods if they had no rules on labels.
-    fn would_hold(&self, at: usize, offer: &PoolOffering, class: &PodClass<'_>) -> bool {
+    pub(crate) fn would_hold(&self, at: usize, offer: &PoolOffering, class: &PodClass<'_>) -> bool {
         offer.availability.is_sold()
             && class.requests.fits(&self.supply.capacities[offer.capacity])
             && self.grants(at, offer, class)
             && self.colocation.admits(class.profile, &self.supply.residents[offer.residents])
     }
+}
+
+/// Returns what a pod asks for without its own rules on labels.
+pub(crate) fn without_own_labels(spec: &PodSpec) -> PodSpec {
+    PodSpec { node_selector: BTreeMap::new(), node_affinity: None, ..spec.clone() }
 }

@@ -164,7 +164,7 @@ fn ask(
     let holds_the_rest = |offer: &&PoolOffering| {
         let mut others = class.requests.iter().filter(|(name, _)| *name != resource);
         left(offer) > 0
-            && offer.availability.is_sold()
+            && offer.availability.is_sold_in_time()
             && others.all(|(name, wanted)| wanted <= room(offer).get(name.as_str()))
             && inputs.grants(at, offer, class)
             && inputs.colocation.admits(class.profile, &supply.residents[offer.residents])

@@ -1,19 +1,21 @@
 //! Pools that cannot be used now: the one that comes closest to holding unplaced pods, and what would keep them off it even then.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use poolwright_catalog::ResourceName;
+use poolwright_catalog::{Catalogue, ResourceName};
 use poolwright_terms::NodeClassRef;
 use poolwright_terms::labels::DECIDED_BY_OFFERING;
 
-use crate::model::{Pool, Requirement, Snapshot};
+use crate::model::{Operator, Pool, Requirement, Snapshot};
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::allowed::{Allowed, is_of_type};
 use crate::plan::unplaced::inputs::{UnplacedInputs, list};
 use crate::plan::unplaced::pools::{may_be_in, problem_of, taint_misses};
-use crate::plan::unplaced::wants::{Want, wants};
+use crate::plan::unplaced::wants::{Want, met, wants};
 use crate::rules::gpus::GpuForm;
 use crate::rules::{self, NewNodeLabels, format};
+use crate::supply::offerings::Supply;
 
 /// A pool that cannot be used now. Its offerings are unknown, so it is judged by the instance types in the catalogue that its
 /// requirements allow.
@@ -24,8 +26,13 @@ pub(crate) struct Unusable {
     pub count: usize,
     /// Whether no type that the pool allows has a resource that the pods ask for, so that the pool is made for other pods.
     pub is_foreign: bool,
-    /// Whether only the settings of its node class decide if its nodes have a resource that the pods ask for.
+    /// Whether only its node class decides if its nodes have a resource that the pods ask for, or are in a zone that nobody is known to
+    /// sell.
     pub is_uncertain: bool,
+    /// Whether the pods select a label that nodes of this pool have, and those of no pool that can be used.
+    pub is_selected: bool,
+    /// What its node class decides and no known node class sells; often empty.
+    doubts: String,
 }
 
 /// Returns the pool that cannot be used now and that the fewest things keep the pods off, of those that their rules allow.
@@ -34,7 +41,7 @@ pub(crate) fn closest_unusable(inputs: &UnplacedInputs<'_, '_>, class: &PodClass
     candidates
         .filter(|pool| may_be_in(class.spec, &pool.name))
         .filter_map(|pool| Unusable::of(inputs, class, pool))
-        .min_by_key(|pool| (pool.is_foreign, pool.count))
+        .min_by_key(|pool| (pool.is_foreign, pool.count, pool.is_uncertain))
 }
 
 impl Unusable {
@@ -48,9 +55,13 @@ impl Unusable {
 
         let allowed = inputs.allowed.of(snapshot, pool);
         let alternatives = wants(class.spec);
+        let own = snapshot.catalogues.get(&pool.node_class).and_then(|own| own.as_ref().ok());
+        let is_refused = |want: &&Want<'_>| {
+            let is_unsold = own.is_some_and(|own| !is_sold(snapshot, own, want));
+            is_unsold || !may_meet(pool, want, &allowed)
+        };
         let refused = |wants: &[Want<'_>]| -> Vec<String> {
-            let refused = wants.iter().filter(|want| !may_meet(pool, want, &allowed));
-            refused.map(Want::in_words).collect()
+            wants.iter().filter(is_refused).map(Want::in_words).collect()
         };
         let best = alternatives.iter().map(|wants| (refused(wants), wants.as_slice()));
         // A required node affinity without terms matches no node.
@@ -60,6 +71,12 @@ impl Unusable {
         if !refused.is_empty() {
             words.push(format!("wants {}, which nodes of the pool would not have", refused.join(", ")));
         }
+
+        let doubts: Vec<String> = wanted
+            .iter()
+            .filter(|want| own.is_none() && !is_refused(want) && is_sold_nowhere(snapshot, want))
+            .map(Want::in_words)
+            .collect();
 
         let has = |name: &ResourceName| {
             allowed.is_empty() || allowed.iter().any(|one| one.kind().allocatable.get(name.as_str()) > 0)
@@ -92,7 +109,9 @@ impl Unusable {
             words,
             count: 1 + usize::from(is_tainted) + refused.len() + usize::from(room) + 2 * foreign.len(),
             is_foreign: !foreign.is_empty(),
-            is_uncertain: !uncertain.is_empty(),
+            is_uncertain: !uncertain.is_empty() || !doubts.is_empty(),
+            is_selected: refused.is_empty() && wanted.iter().any(|want| selects(inputs.supply, pool, want)),
+            doubts: doubts.join(", "),
         })
     }
 
@@ -103,8 +122,43 @@ impl Unusable {
 
     /// Describes its problem, and everything else that keeps the pods off, because mending the pool alone would not help then.
     pub fn sentence(&self) -> String {
+        let words = self.words_without_doubts();
+        if self.doubts.is_empty() {
+            return words;
+        }
+        format!("{words}; besides, no offering of a node class that is ready has {}", self.doubts)
+    }
+
+    /// Does the same for pods that are told besides what no node class sells.
+    pub fn words_without_doubts(&self) -> String {
         self.words.join("; besides, ")
     }
+}
+
+/// Returns whether a node class, and not the instance type, decides about a label of nodes.
+fn is_decided_by_class(key: &str) -> bool {
+    DECIDED_BY_OFFERING.contains(&key) && !is_of_type(key)
+}
+
+/// Returns whether an offering of a catalogue meets a requirement, as far as the node class decides about it.
+fn is_sold(snapshot: &Snapshot, catalogue: &Arc<Catalogue>, want: &Want<'_>) -> bool {
+    let labels = snapshot.plan_cache.labels(catalogue);
+    !is_decided_by_class(want.key) || labels.iter().any(|labels| rules::matches(&want.requirement, labels))
+}
+
+/// Returns whether some catalogues are known and none of them meets a requirement, as far as node classes decide about it.
+fn is_sold_nowhere(snapshot: &Snapshot, want: &Want<'_>) -> bool {
+    let mut known = snapshot.catalogues.values().flatten().peekable();
+    known.peek().is_some() && !known.any(|catalogue| is_sold(snapshot, catalogue, want))
+}
+
+/// Returns whether pods select a label that nodes of a pool have by its template, and nodes of no pool that can be used.
+fn selects(supply: &Supply<'_>, pool: &Pool, want: &Want<'_>) -> bool {
+    let is_absent = matches!(want.requirement.operator, Operator::NotIn(_) | Operator::DoesNotExist);
+    !is_absent
+        && !DECIDED_BY_OFFERING.contains(&want.key)
+        && pool.labels.contains_key(want.key)
+        && (0..supply.pools.len()).all(|at| !met(want, at, supply))
 }
 
 /// Returns whether the node class decides how much of a resource its nodes have, whatever their type.

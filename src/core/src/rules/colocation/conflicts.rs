@@ -140,7 +140,7 @@ mod tests {
     fn named(name: &str, app: &str, terms: Vec<PodAffinityTerm>) -> Pod {
         let spec = PodSpec { anti_affinity: terms, ..PodSpec::default() };
         let labels = BTreeMap::from([("app".to_owned(), app.to_owned()), ("of".to_owned(), name.to_owned())]);
-        Pod { labels, ..Pod::waiting(PodKey::new("default", name), spec) }
+        Pod { labels: labels.into(), ..Pod::waiting(PodKey::new("default", name), spec) }
     }
 
     #[test]

@@ -229,8 +229,8 @@ fn a_search_without_time_for_another_node_leaves_it_to_the_next_search() {
     let nodes = others.map(large);
     let pods = others.map(|name| {
         let pod = picky(&format!("of-{name}"));
-        let spec = PodSpec { requests: requests(2, 190, 1), ..pod.spec.clone() };
-        bound(Pod { spec, ..pod }, name)
+        let spec = PodSpec { requests: requests(2, 190, 1), ..PodSpec::clone(&pod.spec) };
+        bound(Pod { spec: spec.into(), ..pod }, name)
     });
     let (claims, nodes): (Vec<Claim>, Vec<Node>) = nodes.into_iter().unzip();
     let snapshot = with(with(with(two_large(|pod| pod), claims), nodes), pods);

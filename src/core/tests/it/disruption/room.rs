@@ -436,7 +436,8 @@ fn a_pod_that_needs_the_node_itself_is_not_chosen_although_it_is_the_smallest() 
     let snapshot = full(|pod| {
         let mut pod = pod;
         if pod.key.name() == "a" {
-            pod.spec = PodSpec { requests: requests(1, 1, 1), ..picky("x").spec };
+            pod.spec = picky("x").spec;
+            pod.spec.requests = requests(1, 1, 1);
         }
         pod
     });

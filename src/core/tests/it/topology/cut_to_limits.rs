@@ -258,6 +258,7 @@ fn a_gang_with_a_spread_gets_its_nodes_in_the_zones_that_a_limit_allows() {
             roles: vec![],
             unmodelled: vec![],
             stands_for: None,
+            held: None,
         };
         let pods = spread_pods("t", count, (1, 1), None).into_iter();
         let pods = pods.map(|pod| Pod { group: Some("train".into()), ..pod });

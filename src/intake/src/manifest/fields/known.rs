@@ -36,7 +36,7 @@ pub(super) fn spec_of(group: &str, kind: &str) -> Option<&'static Level> {
 }
 
 /// The specs, by group and kind. Templates are checked where their pods are made.
-static SPECS: [(&str, &str, Level); 18] = [
+static SPECS: [(&str, &str, Level); 20] = [
     (
         "kubeflow.org",
         "PyTorchJob",
@@ -218,6 +218,20 @@ static SPECS: [(&str, &str, Level); 18] = [
             )],
         },
     ),
+    (
+        "scheduling.volcano.sh",
+        "PodGroup",
+        leaf(&[
+            "minMember",
+            "minTaskMember",
+            "queue",
+            "priorityClassName",
+            "minResources",
+            "networkTopology",
+            "subGroupPolicy",
+        ]),
+    ),
+    ("scheduling.x-k8s.io", "PodGroup", leaf(&["minMember", "minResources", "scheduleTimeoutSeconds"])),
     (
         "argoproj.io",
         "Rollout",

@@ -51,7 +51,7 @@ pub(crate) fn choose<'a>(inputs: &PreferenceInputs<'_, 'a>) -> PreferenceChoice<
         if !assigned.unplaced.contains_key(&pod.key) {
             let namespace = pod.key.namespace();
             let pin = assigned.pin(&pod.key);
-            let like = (Reverse(pod.priority), &pod.spec, pin, namespace, &pod.labels);
+            let like = (Reverse(pod.priority), &*pod.spec, pin, namespace, &*pod.labels);
             likes.entry(like).or_default().push(pod);
         }
     }

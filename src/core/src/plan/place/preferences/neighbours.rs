@@ -66,7 +66,7 @@ impl<'a> Neighbours<'a> {
 
     /// Returns the preferences that select a pod.
     pub fn about(&mut self, pod: &'a Pod) -> Vec<usize> {
-        let who = (pod.key.namespace(), &pod.labels);
+        let who = (pod.key.namespace(), &*pod.labels);
         let (all, namespaces) = (&self.all, self.namespaces);
         let found = self.about.entry(who).or_insert_with(|| {
             let identity = Identity::of_pod(pod, namespaces);

@@ -82,7 +82,7 @@ fn own<'s>(
     if holding(&pod.spec).is_some() {
         return None;
     }
-    let without_volumes = PodSpec { volumes: Vec::new(), ..pod.spec.clone() };
+    let without_volumes = PodSpec { volumes: Vec::new(), ..PodSpec::clone(&pod.spec) };
     if let Some((at, offer)) = holding(&without_volumes) {
         let labels = supply.labels(at, offer.offering);
         let known = inputs.volumes.places.get(&pod.key).into_iter().flatten();
@@ -105,12 +105,12 @@ fn own<'s>(
             return Some((Barrier { cause, change: format!("drop `{key}` from its nodeSelector") }, held));
         }
     }
-    if let Some(held) = holding(&PodSpec { node_affinity: None, ..pod.spec.clone() }) {
+    if let Some(held) = holding(&PodSpec { node_affinity: None, ..PodSpec::clone(&pod.spec) }) {
         let cause = "its required node affinity excludes the nodes there".to_owned();
         return Some((Barrier { cause, change: "relax that".to_owned() }, held));
     }
     let all = vec![Toleration { key: None, matches: TolerationMatch::Exists, effect: None }];
-    let tolerant = PodSpec { tolerations: all.clone(), ..pod.spec.clone() };
+    let tolerant = PodSpec { tolerations: all.clone(), ..PodSpec::clone(&pod.spec) };
     if let Some((at, offer)) = holding(&tolerant) {
         let pool = supply.pools[at].pool;
         let taints: Vec<&Taint> = rules::untolerated(&pod.spec.tolerations, &pool.taints).collect();
@@ -127,7 +127,7 @@ fn own<'s>(
         node_selector: BTreeMap::new(),
         node_affinity: None,
         tolerations: all,
-        ..pod.spec.clone()
+        ..PodSpec::clone(&pod.spec)
     };
     let cause = "several of its own rules and volumes exclude the nodes there".to_owned();
     holding(&anywhere).map(|held| (Barrier { cause, change: "relax them together".to_owned() }, held))

@@ -187,7 +187,7 @@ impl<'s, 'a> Assignment<'s, 'a> {
         let mut signatures: BTreeMap<Signature<'a>, (usize, &'a PodSpec)> = BTreeMap::new();
         for pod in pods {
             let next = signatures.len();
-            signatures.entry(signature(&pod.spec)).or_insert((next, &pod.spec));
+            signatures.entry(signature(&pod.spec)).or_insert((next, &*pod.spec));
         }
         let mut specs: Vec<_> = signatures.values().copied().collect();
         specs.sort_by_key(|(at, _)| *at);

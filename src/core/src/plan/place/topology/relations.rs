@@ -232,7 +232,7 @@ struct Found<'a> {
 
 impl<'a> Found<'a> {
     fn rules_of(&mut self, pod: &'a Pod) {
-        let spec = &pod.spec;
+        let spec: &'a PodSpec = &pod.spec;
         // Spread constraints and affinity of bound pods do not restrict newcomers.
         if waits(pod) {
             for rule in spec.spreads.iter().filter(|rule| rule.topology_key != HOSTNAME) {
