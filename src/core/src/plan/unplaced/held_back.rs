@@ -12,6 +12,9 @@ use crate::plan::unplaced::inputs::{UnplacedInputs, list};
 use crate::supply::flexibility;
 use crate::supply::offerings::PoolOffering;
 
+/// The price of an offering, and what a node of it uses of limits.
+pub(crate) type Uses = (Option<UsdPerHour>, Vec<(u32, u64)>);
+
 /// Offerings of a pool that would hold pods once they are tried again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HeldBack {
@@ -60,10 +63,7 @@ impl<'s> UnplacedInputs<'s, '_> {
     }
 
     /// Returns the price and the uses of limits of each offering that would hold the pods once it is tried again.
-    pub(crate) fn uses_of_held_back(
-        &self,
-        class: &PodClass<'_>,
-    ) -> Vec<(Option<UsdPerHour>, Vec<(u32, u64)>)> {
+    pub(crate) fn uses_of_held_back(&self, class: &PodClass<'_>) -> Vec<Uses> {
         let uses = |at: usize, offer: &PoolOffering| {
             let price = self.supply.price_in_time(at, offer);
             (price, self.limits.uses(self.supply, at, offer.offering, price))
