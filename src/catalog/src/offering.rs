@@ -192,12 +192,14 @@ impl Catalogue {
 
     /// Returns the catalogue with only the offerings for which `keep` is true, and their types.
     pub fn filtered(&self, mut keep: impl FnMut(&InstanceType, &Offering) -> bool) -> Self {
-        let offerings: Vec<_> = self
-            .offerings
-            .iter()
-            .filter(|offering| keep(&self.types[&offering.id.instance_type], offering))
-            .cloned()
-            .collect();
+        let offerings = self.offerings.iter();
+        let kept = offerings.filter(|offering| keep(&self.types[&offering.id.instance_type], offering));
+        self.with_offerings(kept.cloned().collect())
+    }
+
+    /// Returns the catalogue with these offerings instead of its own, and only their types. Offerings of types that it does not have
+    /// are dropped.
+    pub fn with_offerings(&self, offerings: Vec<Offering>) -> Self {
         let left: BTreeSet<_> = offerings.iter().map(|offering| &offering.id.instance_type).collect();
         let types = self.types.values().filter(|kind| left.contains(&kind.name)).cloned().collect();
         let origin = CatalogueOrigin::of(self.origin.source.clone(), &offerings);
