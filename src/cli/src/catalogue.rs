@@ -16,8 +16,12 @@ use crate::source;
 /// The name of the catalogue in the binary.
 pub const BUILTIN: &str = "builtin";
 
-/// Loads the catalogues. Later ones override earlier ones. Problems of all files are reported together.
+/// Loads the catalogues; the built-in one if none is named. Later ones override earlier ones. Problems of all files are reported
+/// together.
 pub fn load(names: &[String]) -> Result<Catalogue, Failure> {
+    if names.is_empty() {
+        return Ok(builtin());
+    }
     let mut whole: Option<Catalogue> = None;
     let mut problems = Problems::new();
     for name in names {

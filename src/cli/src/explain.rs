@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use poolwright_controller::clock::{Clock, SystemClock};
+use poolwright_controller::clock::SystemClock;
 use poolwright_core::disruption::{Kept, MoveHistory, Outlook, outlook};
 use poolwright_core::plan::{Plan, PlanOptions};
 use poolwright_core::{ClaimName, PoolName, Snapshot, why};
@@ -27,7 +27,7 @@ pub fn run(flags: &ExplainFlags, out: &mut impl Write) -> Result<ExitStatus, Fai
     options.baselines = false;
     let clock = SystemClock::new();
     let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
-    let now = clock.now();
+    let now = input.now(&clock);
     let PlanWithRoom { mut plan, explanations } = plan_with_room(&input.snapshot, now, &options, &mut timer);
     if matches!(kind, Explainable::Pod | Explainable::Pool) {
         tell_of_flags(&mut plan, &input, now, &options, &flags.search);

@@ -38,6 +38,7 @@ mod replay;
 mod scheduler;
 mod schema;
 mod simulate;
+mod snapshot;
 mod solve;
 mod solve_timer;
 mod source;
@@ -99,6 +100,7 @@ fn run(cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Plan(flags) => plan::run(&flags, &mut out),
         Command::Explain(flags) => explain::run(&flags, &mut out),
         Command::Top(flags) => top::run(&flags, &mut out),
+        Command::Snapshot(flags) => snapshot::run(&flags, &mut out),
         Command::Gpus(flags) => market::gpus(&flags, &mut out),
         Command::Prices(flags) => market::prices(&flags, &mut out),
         Command::Simulate(flags) => simulate::run(&flags, &mut out),

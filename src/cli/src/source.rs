@@ -121,6 +121,15 @@ pub fn file(path: &Path) -> Result<Source, String> {
     file_within(path, MOST_BYTES).map_err(|problem| problem.told(MOST_BYTES))
 }
 
+/// Reads one file as [`file`] does, which may be as large as all manifests of a command.
+///
+/// # Errors
+///
+/// The file cannot be read. The error is a sentence that names the file.
+pub fn large_file(path: &Path) -> Result<Source, String> {
+    file_within(path, MOST_BYTES_IN_ALL).map_err(|problem| problem.told(MOST_BYTES_IN_ALL))
+}
+
 /// Why a file is not read.
 enum Unread {
     /// The file of this name is larger than the limit.

@@ -17,6 +17,7 @@ mod preferences;
 mod replay;
 mod search;
 mod simulate;
+mod snapshot;
 mod solve;
 mod top;
 
@@ -41,6 +42,7 @@ pub use preferences::PreferenceMode;
 pub use replay::{ReplayFlags, ReplayFormat, Span, runs_for};
 pub use search::SearchFlags;
 pub use simulate::{FuzzFlags, FuzzFormat, SimulateFlags, Simulation};
+pub use snapshot::SnapshotFlags;
 pub use solve::{SolveFlags, SolveFormat};
 pub use top::{TopFlags, TopFormat};
 
@@ -80,6 +82,11 @@ pub enum Command {
     /// Fills the terminal and reads the current cluster again every two seconds. With --once it prints one reading, for
     /// scripts. Changes nothing.
     Top(TopFlags),
+    /// Write what a plan needs of a cluster to one file, without secrets; other commands read it with --snapshot
+    ///
+    /// Keeps only the fields that plans read, and the prices. Environment variables, commands and other content of containers are
+    /// never among them. Changes nothing in the cluster.
+    Snapshot(SnapshotFlags),
     /// List the instance types with GPUs that you can buy: model, number, memory, MIG, network, disks
     ///
     /// Reads a catalogue, or asks your account at a cloud (--provider).
@@ -209,7 +216,7 @@ mod tests {
     #[test]
     fn every_command_that_reads_a_cluster_takes_the_flags_of_kubectl() {
         // These are about the whole cluster.
-        const WITHOUT_NAMESPACE: [&str; 3] = ["check", "controller", "open"];
+        const WITHOUT_NAMESPACE: [&str; 4] = ["check", "controller", "open", "snapshot"];
         let mut with_namespace = Vec::new();
         for command in command("poolwright").get_subcommands() {
             let name = command.get_name();
@@ -222,6 +229,35 @@ mod tests {
             }
         }
         assert_eq!(with_namespace, ["plan", "explain", "top"]);
+    }
+
+    #[test]
+    fn every_command_that_only_looks_at_a_cluster_looks_at_a_snapshot_too() {
+        // These ask the cluster itself, change it, or write the snapshot.
+        const LIVE: [&str; 4] = ["check", "controller", "open", "snapshot"];
+        for command in command("poolwright").get_subcommands() {
+            let name = command.get_name();
+            let looks = flag(command, "kubeconfig").is_some() && !LIVE.contains(&name);
+            assert_eq!(flag(command, "snapshot").is_some(), looks, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_snapshot_stands_alone_for_a_cluster() {
+        for typed in [
+            "plan --snapshot f --context c",
+            "plan --snapshot f --kubeconfig k",
+            "plan --snapshot f -f pod.yaml",
+            "plan --snapshot f --trace t.csv",
+            "plan --snapshot f --existing e.yaml",
+            "explain pod x --snapshot f --context c",
+            "top --once --snapshot f --context c",
+            "top --snapshot f",
+        ] {
+            let parsed = Cli::try_parse_from(["poolwright"].into_iter().chain(typed.split(' ')));
+            let refused = parsed.expect_err(typed).to_string();
+            assert!(refused.contains("--snapshot") || refused.contains("--once"), "{typed}: {refused}");
+        }
     }
 
     #[test]

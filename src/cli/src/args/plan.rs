@@ -114,11 +114,22 @@ pub struct InputFlags {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["filename", "trace"], help_heading = "Pods to plan for")]
     pub context: Option<String>,
 
-    /// Instance types and prices: a CSV file, or `builtin`
+    /// Plan for the cluster in this file, which `poolwright snapshot` wrote, or - for stdin
+    ///
+    /// The plan is the one of the moment when the file was written. Prices are those of the file, unless --catalogue names others.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["filename", "trace", "existing", "kubeconfig", "context"],
+        help_heading = "Pods to plan for"
+    )]
+    pub snapshot: Option<PathBuf>,
+
+    /// Instance types and prices: a CSV file, or `builtin` [default: builtin, or those of --snapshot]
     ///
     /// Repeat the flag to combine catalogues; later ones override earlier ones, type by type:
     /// `--catalogue builtin --catalogue my-prices.csv`.
-    #[arg(long, value_name = "FILE|builtin", default_value = "builtin", help_heading = "What may be bought")]
+    #[arg(long, value_name = "FILE|builtin", help_heading = "What may be bought")]
     pub catalogue: Vec<String>,
 
     /// Buy from this provider [default: the provider of the node class, else the first cloud in the catalogue]

@@ -30,6 +30,10 @@ pub struct TopFlags {
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
 
+    /// With --once: show the cluster in this file, which `poolwright snapshot` wrote, or - for stdin
+    #[arg(long, value_name = "FILE", requires = "once", conflicts_with_all = ["kubeconfig", "context"])]
+    pub snapshot: Option<PathBuf>,
+
     /// Show only the waiting pods of this namespace, the nodes with its pods or bought for them, and their events
     #[arg(short, long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,

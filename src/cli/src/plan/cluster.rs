@@ -31,25 +31,37 @@ use super::{Input, Offers, PodNames, lives, pool, told};
 use crate::args::InputFlags;
 use crate::exit::Failure;
 use crate::node_classes::{self, Known};
+use crate::snapshot::SavedCluster;
 use crate::{connect, lease};
 
 /// The selector of unfinished pods. Finished pods use no resources, and clusters that run jobs keep many of them.
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
-/// Reads the cluster that the flags name.
-pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result<Input, Failure> {
+/// Reads the cluster that the flags name, or a snapshot.
+pub fn input(
+    flags: &InputFlags,
+    saved: Option<&SavedCluster>,
+    offers: &Offers,
+    profiles: &Profiles,
+) -> Result<Input, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime for network calls")?;
-    let objects = runtime
-        .block_on(read(flags, profiles.values().any(Profile::spreads_pods)))
-        .map_err(|error| error.context("cannot read the cluster (to plan for manifests instead, use -f)"))?;
+    let spreads = profiles.values().any(Profile::spreads_pods);
+    let what = match saved {
+        Some(_) => "cannot plan for the snapshot",
+        None => "cannot read the cluster (to plan for manifests instead, use -f)",
+    };
+    let read = async { read(&client(flags, saved).await?, spreads, saved.is_none()).await };
+    let objects = runtime.block_on(read).map_err(|error: anyhow::Error| error.context(what))?;
+    let taken_at = saved.map(|saved| saved.header.taken_at);
+    let now = taken_at.unwrap_or_else(|| SystemClock::new().now());
     let mut notes = objects.notes.clone();
+    notes.extend(saved.map(of_snapshot));
     let mut snapshot = objects.snapshot(&mut notes);
     makers::want_own_pods(&mut snapshot);
     notes.extend(poolwright_intake::unread_of_drivers(objects.drivers.as_deref(), &snapshot));
-    let now = SystemClock::new().now();
     let lives_unread = lives::put_in(&mut snapshot, objects.learned, now);
     notes.extend(lives_unread.clone());
     notes.extend(objects.makers.notes);
@@ -80,6 +92,7 @@ pub fn input(flags: &InputFlags, offers: &Offers, profiles: &Profiles) -> Result
         leadership: told::of_leases(&objects.leases, now),
         makers_unread: objects.makers.unread,
         gangs: objects.makers.gangs,
+        taken_at,
         uncut: Uncut { offers: offers.clone(), classes: objects.classes, strict: true },
         origin: Origin::Cluster,
     })
@@ -120,45 +133,63 @@ struct Objects {
     priority_classes: Vec<PriorityClass>,
 }
 
-/// Reads the objects of the cluster. `spreads` says whether a scheduler profile spreads pods by their Services.
-async fn read(flags: &InputFlags, spreads: bool) -> Result<Objects> {
-    let client =
-        connect::client(flags.kubeconfig.as_deref(), flags.context.as_deref(), connect::Patience::Retries)
-            .await?;
+/// Says what a snapshot shows, and what none has.
+fn of_snapshot(saved: &SavedCluster) -> String {
+    let SavedCluster { name, header, .. } = saved;
+    let names = if header.anonymised { ", with aliases for names" } else { "" };
+    format!(
+        "the cluster is that of the snapshot {name}, as it was at {}{names}; it has no events, so failed launches and refused pods of \
+         StatefulSets and Jobs are not known",
+        header.taken_at
+    )
+}
+
+/// Returns the client of the cluster that the flags name, or of a snapshot.
+async fn client(flags: &InputFlags, saved: Option<&SavedCluster>) -> Result<Client> {
+    let (kubeconfig, context) = (flags.kubeconfig.as_deref(), flags.context.as_deref());
+    match saved {
+        Some(saved) => Ok(saved.client()),
+        None => connect::client(kubeconfig, context, connect::Patience::Retries).await,
+    }
+}
+
+/// Reads the objects of the cluster. `spreads` says whether a scheduler profile spreads pods by their Services. A snapshot has no
+/// events, and who led when it was taken says nothing about now: both are asked for only if `is_live`.
+async fn read(client: &Client, spreads: bool, is_live: bool) -> Result<Objects> {
     let mut notes = Vec::new();
-    let classes = node_classes::list(&client, &mut notes)
+    let classes = node_classes::list(client, &mut notes)
         .await
         .map_err(|(kind, error)| anyhow::Error::new(error).context(format!("cannot list {kind}")))?;
-    let limit_ranges = followed(&client, &mut notes).await?;
-    let runtime_classes = followed(&client, &mut notes).await?;
-    let priority_classes = followed(&client, &mut notes).await?;
+    let limit_ranges = followed(client, &mut notes).await?;
+    let runtime_classes = followed(client, &mut notes).await?;
+    let priority_classes = followed(client, &mut notes).await?;
     Ok(Objects {
         namespace: client.default_namespace().to_owned(),
-        learned: lives::learned(&client).await,
-        leases: lease::read(&client, lease::NAMESPACE).await,
-        failed_launches: told::failed_launches(&client).await,
+        learned: lives::learned(client).await,
+        leases: if is_live { lease::read(client, lease::NAMESPACE).await } else { Ok(Vec::new()) },
+        failed_launches: if is_live { told::failed_launches(client).await } else { Ok(Vec::new()) },
         notes,
         limit_ranges,
         runtime_classes,
         priority_classes,
-        pods: list(&client, &ListParams::default().fields(UNFINISHED)).await?,
-        nodes: list(&client, &ListParams::default()).await?,
-        namespaces: list(&client, &ListParams::default()).await?,
-        daemonsets: list(&client, &ListParams::default()).await?,
-        pools: custom(&client).await?,
-        claims: custom(&client).await?,
+        pods: list(client, &ListParams::default().fields(UNFINISHED)).await?,
+        nodes: list(client, &ListParams::default()).await?,
+        namespaces: list(client, &ListParams::default()).await?,
+        daemonsets: list(client, &ListParams::default()).await?,
+        pools: custom(client).await?,
+        claims: custom(client).await?,
         classes,
-        volume_claims: list(&client, &ListParams::default()).await?,
-        volumes: list(&client, &ListParams::default()).await?,
-        storage_classes: list(&client, &ListParams::default()).await?,
-        node_drivers: list(&client, &ListParams::default()).await?,
-        drivers: permitted(&client).await?,
-        budgets: list(&client, &ListParams::default()).await?,
-        pod_groups: pod_groups(&client).await?,
-        volcano_groups: pod_groups(&client).await?,
-        coscheduling_groups: pod_groups(&client).await?,
-        services: list_if(spreads, &client).await?,
-        makers: makers::read(&client).await,
+        volume_claims: list(client, &ListParams::default()).await?,
+        volumes: list(client, &ListParams::default()).await?,
+        storage_classes: list(client, &ListParams::default()).await?,
+        node_drivers: list(client, &ListParams::default()).await?,
+        drivers: permitted(client).await?,
+        budgets: list(client, &ListParams::default()).await?,
+        pod_groups: pod_groups(client).await?,
+        volcano_groups: pod_groups(client).await?,
+        coscheduling_groups: pod_groups(client).await?,
+        services: list_if(spreads, client).await?,
+        makers: makers::read(client, is_live).await,
     })
 }
 

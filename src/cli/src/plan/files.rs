@@ -184,6 +184,7 @@ pub fn input(
             .collect(),
         leadership: None,
         gangs: Vec::new(),
+        taken_at: None,
         uncut: Uncut { offers: offers.clone(), classes, strict: false },
         origin: Origin::Files,
     })

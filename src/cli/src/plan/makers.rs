@@ -31,8 +31,9 @@ pub struct Makers {
     pub notes: Vec<String>,
 }
 
-/// Reads the controllers of pods. A kind that may not be listed is left out, because a plan is possible without it.
-pub async fn read(client: &Client) -> Makers {
+/// Reads the controllers of pods. A kind that may not be listed is left out, because a plan is possible without it. A snapshot has no
+/// events (`has_events`), so nobody knows there whether the API server refuses pods of StatefulSets and Jobs.
+pub async fn read(client: &Client, has_events: bool) -> Makers {
     let mut makers = Makers::default();
     let sets = makers.list::<ReplicaSet>(client).await;
     makers.workloads.extend(sets.iter().map(poolwright_intake::replica_set));
@@ -45,7 +46,8 @@ pub async fn read(client: &Client) -> Makers {
     let jobs = makers.list::<Job>(client).await;
     makers.workloads.extend(jobs.iter().map(poolwright_intake::job));
     let lacking = sets.iter().map(refused::lacking_of_stateful_set);
-    if lacking.chain(jobs.iter().map(refused::lacking_of_job)).any(|pods| pods > 0) {
+    let mut lacking = lacking.chain(jobs.iter().map(refused::lacking_of_job));
+    if has_events && lacking.any(|pods| pods > 0) {
         let refusals = makers.refusals(client).await;
         makers.refuse(sets.iter().filter_map(|set| refused::of_stateful_set(set, &refusals)));
         makers.refuse(jobs.iter().filter_map(|job| refused::of_job(job, &refusals)));

@@ -44,6 +44,7 @@ use poolwright_terms::CapacityType;
 use crate::args::{InputFlags, PlanFlags, SearchFlags, SharingMode};
 use crate::catalogue::{self, Selection};
 use crate::exit::{ExitStatus, Failure};
+use crate::snapshot::SavedCluster;
 use crate::solve_timer::SolveTimer;
 use crate::{not_sold, overrides, price_age, print, scheduler, solve};
 
@@ -86,6 +87,8 @@ pub struct Input {
     pub leadership: Option<String>,
     /// Gangs of the cluster. They matter only for the question whether pods can move.
     pub gangs: Vec<Gang>,
+    /// When the input was read, if it is a snapshot.
+    taken_at: Option<Timestamp>,
     /// What may be bought, before the flags select from it.
     uncut: narrowed::Uncut,
     /// The origin of the objects.
@@ -93,6 +96,11 @@ pub struct Input {
 }
 
 impl Input {
+    /// Returns the time of the plan: that of a snapshot, or else of the clock. Ages in a snapshot are those of its moment.
+    pub fn now(&self, clock: &impl Clock) -> Timestamp {
+        self.taken_at.unwrap_or_else(|| clock.now())
+    }
+
     /// Says that a pod gets or loses its place by preemption, and whether that is all that happens to it.
     pub fn preemption(&self, pod: &PodKey) -> Option<(String, bool)> {
         let concerns = |one: &&preempt::Preempting| one.pod == *pod || one.victims.contains(pod);
@@ -164,7 +172,7 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     options.keep_solves = flags.save_problem.is_some() || flags.explain.is_some();
     let clock = SystemClock::new();
     let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
-    let now = clock.now();
+    let now = input.now(&clock);
     let PlanWithRoom { mut plan, explanations } = plan_with_room(&input.snapshot, now, &options, &mut timer);
     let times = timer.times();
     let of_pods = plan.unplaced.iter_mut().map(|left| &mut left.message);
@@ -239,7 +247,11 @@ pub fn prepare(
 ) -> Result<(Input, PlanOptions), Failure> {
     let limits = limits::limits(&flags.limit)?;
     let namespace_limits = limits::namespace_limits(&flags.namespace_limit)?;
-    let catalogue = catalogue::load(&flags.catalogue)?;
+    let saved = flags.snapshot.as_deref().map(SavedCluster::read).transpose()?;
+    let catalogue = match &saved {
+        Some(saved) if flags.catalogue.is_empty() => saved.header.catalogue.clone(),
+        _ => catalogue::load(&flags.catalogue)?,
+    };
     if !flags.existing.is_empty() && flags.filename.is_empty() && flags.trace.is_none() {
         return Err(Failure::bad_input(
             "--existing: only for the pods of -f or --trace; add one of them (a plan for a cluster reads its nodes anyway)",
@@ -260,7 +272,7 @@ pub fn prepare(
     let mut input = if let Some(trace) = &flags.trace {
         traced::input(trace, flags.gpu_map.as_deref(), flags.sharing, &offers)?
     } else if flags.filename.is_empty() {
-        cluster::input(flags, &offers, &scheduler.profiles)?
+        cluster::input(flags, saved.as_ref(), &offers, &scheduler.profiles)?
     } else {
         files::input(&flags.filename, namespace, &existing, &offers)?
     };

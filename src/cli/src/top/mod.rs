@@ -21,6 +21,7 @@ mod text;
 mod view;
 pub mod words;
 
+use model::Reading;
 pub use model::leader;
 
 use std::io::{self, IsTerminal, Write};
@@ -32,6 +33,7 @@ use crate::args::{TopFlags, TopFormat};
 use crate::connect::{self, Patience};
 use crate::exit::{ExitStatus, Failure};
 use crate::print::TableLayout;
+use crate::snapshot::SavedCluster;
 
 /// Shows the cluster that the flags name.
 pub fn run(flags: &TopFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
@@ -45,7 +47,14 @@ pub fn run(flags: &TopFlags, out: &mut impl Write) -> Result<ExitStatus, Failure
         .build()
         .context("cannot start the runtime for network calls")?;
     let clock = SystemClock::new();
+    let saved = flags.snapshot.as_deref().map(SavedCluster::read).transpose()?;
     let read = async {
+        if let Some(saved) = &saved {
+            let client = saved.client();
+            // Ages are those of the moment when the snapshot was taken.
+            let reading = Reading { at: saved.header.taken_at, ..feed::read(&client, &clock).await? };
+            return anyhow::Ok((client, format!("snapshot {}", saved.name), reading));
+        }
         // The live view does not retry, so a busy API server has a rest until the next reading.
         let patience = if flags.once { Patience::Retries } else { Patience::Tells };
         let (client, cluster) =
