@@ -41,6 +41,14 @@ pub fn load(names: &[String]) -> Result<Catalogue, Failure> {
     }
 }
 
+/// Loads the catalogues as [`load`] does. If none is named, returns that of a snapshot, if there is one.
+pub fn load_or(names: &[String], saved: Option<&Catalogue>) -> Result<Catalogue, Failure> {
+    match saved {
+        Some(saved) if names.is_empty() => Ok(saved.clone()),
+        _ => load(names),
+    }
+}
+
 fn one(name: &str) -> Result<Catalogue, Problems> {
     if name == BUILTIN {
         return Ok(builtin());

@@ -21,6 +21,10 @@ pub enum ExitStatus {
     RuleBroken,
     /// `check` found a problem.
     SomethingWrong,
+    /// `what-if` found a difference.
+    Different,
+    /// `what-if` found that the cost rises by more than the user allows.
+    AboveLimit,
 }
 
 /// The reason why a command could not do its work.
@@ -74,26 +78,48 @@ impl From<anyhow::Error> for Failure {
 /// | 3 | `--fail-on-unplaced`, and the plan or the solution leaves pods out, or lacks pods that were refused or not read |
 /// | 4 | `debug fuzz`, and a rule was broken |
 /// | 5 | `check`, and something is wrong |
+/// | 6 | `what-if --fail-above`, and the cost rises by more |
+///
+/// For `what-if`, see [`code_of_comparison`].
 pub fn code(result: Result<ExitStatus, Failure>) -> ExitCode {
     match result {
         Ok(ExitStatus::Done) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
+        Ok(ExitStatus::Different) => ExitCode::from(1),
         Ok(ExitStatus::PodsLeftOut) => ExitCode::from(3),
         Ok(ExitStatus::RuleBroken) => ExitCode::from(4),
         Ok(ExitStatus::SomethingWrong) => ExitCode::from(5),
+        Ok(ExitStatus::AboveLimit) => ExitCode::from(6),
         Err(Failure::BadInput(message)) => {
             tell(&message);
             ExitCode::from(2)
         }
         Err(Failure::Other(error)) => {
-            let told = causes(error.as_ref());
-            let told = match reach::next_step(error.as_ref()) {
-                Some(next) => format!("{}; {next}", told.trim_end_matches('.')),
-                None => told,
-            };
-            tell(&one_line(&told));
+            tell_causes(&error);
             ExitCode::FAILURE
         }
     }
+}
+
+/// Returns the exit code of a command that compares, and prints the error to standard error if there is one. The codes are those of
+/// `kubectl diff`: 0 no difference, 1 a difference, 2 an error of any kind. Code 6 is that of [`code`].
+pub fn code_of_comparison(result: Result<ExitStatus, Failure>) -> ExitCode {
+    match result {
+        Err(Failure::Other(error)) => {
+            tell_causes(&error);
+            ExitCode::from(2)
+        }
+        other => code(other),
+    }
+}
+
+/// Prints an error that is not about the input, with its causes and the next step.
+fn tell_causes(error: &anyhow::Error) {
+    let told = causes(error.as_ref());
+    let told = match reach::next_step(error.as_ref()) {
+        Some(next) => format!("{}; {next}", told.trim_end_matches('.')),
+        None => told,
+    };
+    tell(&one_line(&told));
 }
 
 /// Prints an error. Nobody may read standard error any more, and then there is nothing to do.

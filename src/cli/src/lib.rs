@@ -45,6 +45,7 @@ mod source;
 mod top;
 pub mod trace;
 mod version;
+mod what_if;
 
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
@@ -69,6 +70,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let program = args.first().and_then(|name| Path::new(name).file_name()).and_then(|name| name.to_str());
     let command = args::command(program.unwrap_or("poolwright"));
     match command.try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches)) {
+        // As for `kubectl diff`, code 1 is a difference, so no failure may have it.
+        Ok(cli) if matches!(cli.command, Command::WhatIf(_)) => exit::code_of_comparison(run(cli)),
         Ok(cli) => exit::code(run(cli)),
         Err(usage) => {
             // Help goes to standard output with code 0, and an error to standard error with code 2. If nobody reads the output,
@@ -98,6 +101,7 @@ fn run(cli: Cli) -> Result<ExitStatus, Failure> {
     let mut out = BufWriter::new(print::Printable::new(io::stdout()));
     let outcome = match cli.command {
         Command::Plan(flags) => plan::run(&flags, &mut out),
+        Command::WhatIf(flags) => what_if::run(&flags, &mut out),
         Command::Explain(flags) => explain::run(&flags, &mut out),
         Command::Top(flags) => top::run(&flags, &mut out),
         Command::Snapshot(flags) => snapshot::run(&flags, &mut out),

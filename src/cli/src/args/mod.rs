@@ -1,5 +1,6 @@
 //! The command line: flags and their help. Nothing here touches the system.
 
+mod changes;
 mod check;
 mod clouds;
 mod controller;
@@ -20,12 +21,14 @@ mod simulate;
 mod snapshot;
 mod solve;
 mod top;
+mod what_if;
 
 use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+pub use changes::{Factor, Named, NewPrice, PriceChange, Replaced, Replicas, Threshold, WHOLE};
 pub use check::{CheckFlags, CheckFormat, ServiceAccount};
 pub use clouds::{CloudFlags, Market, Nodes};
 pub use controller::{ControllerFlags, LogFormat, PlacementMode};
@@ -45,6 +48,7 @@ pub use simulate::{FuzzFlags, FuzzFormat, SimulateFlags, Simulation};
 pub use snapshot::SnapshotFlags;
 pub use solve::{SolveFlags, SolveFormat};
 pub use top::{TopFlags, TopFormat};
+pub use what_if::{NOTHING, WhatIfFlags, WhatIfFormat};
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -73,6 +77,12 @@ pub enum Command {
     /// Plans for the unschedulable pods of the current cluster, for manifests (-f), or for a pod list of the Alibaba GPU
     /// trace (--trace). The controller plans with the same code.
     Plan(Box<PlanFlags>),
+    /// Compare two plans: what a change would buy and cost, and which pods move; changes nothing
+    ///
+    /// Plans for the current cluster, a snapshot, manifests (--base), or nothing, and again with the changes. The controller plans
+    /// with the same code. Nodes that run keep their pods; what consolidation would save later is not counted.
+    #[command(name = "what-if")]
+    WhatIf(Box<WhatIfFlags>),
     /// Explain a pod, node, claim or pool in a few lines: why it was planned, bought, kept or left out
     ///
     /// Reads the current cluster, or manifests (-f). Changes nothing.
@@ -228,7 +238,7 @@ mod tests {
                 with_namespace.push(name.to_owned());
             }
         }
-        assert_eq!(with_namespace, ["plan", "explain", "top"]);
+        assert_eq!(with_namespace, ["plan", "what-if", "explain", "top"]);
     }
 
     #[test]
@@ -253,6 +263,8 @@ mod tests {
             "explain pod x --snapshot f --context c",
             "top --once --snapshot f --context c",
             "top --snapshot f",
+            "what-if --snapshot f --base nothing --no-spot",
+            "what-if --snapshot f --context c --no-spot",
         ] {
             let parsed = Cli::try_parse_from(["poolwright"].into_iter().chain(typed.split(' ')));
             let refused = parsed.expect_err(typed).to_string();

@@ -5,6 +5,7 @@ use std::fmt::{Debug, Display};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{self as k8s, Node, PersistentVolume, PersistentVolumeClaim, Pod};
@@ -37,28 +38,32 @@ use crate::{connect, lease};
 /// The selector of unfinished pods. Finished pods use no resources, and clusters that run jobs keep many of them.
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
-/// Reads the cluster that the flags name, or a snapshot.
-pub fn input(
+/// Reads the cluster that the flags name, or a snapshot. `instead` is the flag to plan for manifests.
+pub fn read_all(
     flags: &InputFlags,
     saved: Option<&SavedCluster>,
-    offers: &Offers,
     profiles: &Profiles,
-) -> Result<Input, Failure> {
+    instead: &str,
+) -> Result<Objects, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime for network calls")?;
     let spreads = profiles.values().any(Profile::spreads_pods);
-    let what = match saved {
-        Some(_) => "cannot plan for the snapshot",
-        None => "cannot read the cluster (to plan for manifests instead, use -f)",
-    };
-    let read = async { read(&client(flags, saved).await?, spreads, saved.is_none()).await };
-    let objects = runtime.block_on(read).map_err(|error: anyhow::Error| error.context(what))?;
-    let taken_at = saved.map(|saved| saved.header.taken_at);
-    let now = taken_at.unwrap_or_else(|| SystemClock::new().now());
+    let read = async { read(&client(flags, saved).await?, spreads, saved).await };
+    runtime.block_on(read).map_err(|error: anyhow::Error| {
+        let told = match saved {
+            Some(_) => "cannot plan for the snapshot".to_owned(),
+            None => format!("cannot read the cluster (to plan for manifests instead, use {instead})"),
+        };
+        error.context(told).into()
+    })
+}
+
+/// Makes the input of a plan from what was read of a cluster.
+pub fn input(objects: Objects, offers: &Offers) -> Result<Input, Failure> {
+    let now = objects.read_at;
     let mut notes = objects.notes.clone();
-    notes.extend(saved.map(of_snapshot));
     let mut snapshot = objects.snapshot(&mut notes);
     makers::want_own_pods(&mut snapshot);
     notes.extend(poolwright_intake::unread_of_drivers(objects.drivers.as_deref(), &snapshot));
@@ -92,13 +97,19 @@ pub fn input(
         leadership: told::of_leases(&objects.leases, now),
         makers_unread: objects.makers.unread,
         gangs: objects.makers.gangs,
-        taken_at,
+        time: objects.is_saved.then_some(now),
         uncut: Uncut { offers: offers.clone(), classes: objects.classes, strict: true },
         origin: Origin::Cluster,
     })
 }
 
-struct Objects {
+/// What was read of a cluster.
+#[derive(Clone)]
+pub struct Objects {
+    /// When it was read.
+    read_at: Timestamp,
+    /// Whether it is a snapshot.
+    is_saved: bool,
     /// The namespace of the context.
     namespace: String,
     /// What the controller has learned, or why it cannot be read.
@@ -107,8 +118,8 @@ struct Objects {
     leases: Result<Vec<Lease>, String>,
     /// The events about failed launches, or why they cannot be listed.
     failed_launches: Result<Vec<Event>, String>,
-    /// Notes on the objects that were left out.
-    notes: Vec<String>,
+    /// Notes on what was read, and on the objects that were left out.
+    pub notes: Vec<String>,
     pods: Vec<Pod>,
     nodes: Vec<Node>,
     namespaces: Vec<k8s::Namespace>,
@@ -137,8 +148,9 @@ struct Objects {
 fn of_snapshot(saved: &SavedCluster) -> String {
     let SavedCluster { name, header, .. } = saved;
     let names = if header.anonymised { ", with aliases for names" } else { "" };
+    let which = if name.is_empty() { "a snapshot".to_owned() } else { format!("the snapshot {name}") };
     format!(
-        "the cluster is that of the snapshot {name}, as it was at {}{names}; it has no events, so failed launches and refused pods of \
+        "the cluster is that of {which}, as it was at {}{names}; it has no events, so failed launches and refused pods of \
          StatefulSets and Jobs are not known",
         header.taken_at
     )
@@ -154,8 +166,9 @@ async fn client(flags: &InputFlags, saved: Option<&SavedCluster>) -> Result<Clie
 }
 
 /// Reads the objects of the cluster. `spreads` says whether a scheduler profile spreads pods by their Services. A snapshot has no
-/// events, and who led when it was taken says nothing about now: both are asked for only if `is_live`.
-async fn read(client: &Client, spreads: bool, is_live: bool) -> Result<Objects> {
+/// events, and who led when it was taken says nothing about now, so neither is asked for.
+async fn read(client: &Client, spreads: bool, saved: Option<&SavedCluster>) -> Result<Objects> {
+    let is_live = saved.is_none();
     let mut notes = Vec::new();
     let classes = node_classes::list(client, &mut notes)
         .await
@@ -163,6 +176,7 @@ async fn read(client: &Client, spreads: bool, is_live: bool) -> Result<Objects> 
     let limit_ranges = followed(client, &mut notes).await?;
     let runtime_classes = followed(client, &mut notes).await?;
     let priority_classes = followed(client, &mut notes).await?;
+    notes.extend(saved.map(of_snapshot));
     Ok(Objects {
         namespace: client.default_namespace().to_owned(),
         learned: lives::learned(client).await,
@@ -190,6 +204,9 @@ async fn read(client: &Client, spreads: bool, is_live: bool) -> Result<Objects> 
         coscheduling_groups: pod_groups(client).await?,
         services: list_if(spreads, client).await?,
         makers: makers::read(client, is_live).await,
+        // Fields are evaluated in their order, so everything else has been read.
+        read_at: saved.map_or_else(|| SystemClock::new().now(), |saved| saved.header.taken_at),
+        is_saved: !is_live,
     })
 }
 

@@ -15,9 +15,10 @@ use super::missing::Origin;
 use super::narrowed::Uncut;
 use super::{Input, Offers, PodNames, assumed_volumes, lost, makers, pool, told};
 use crate::exit::Failure;
+use crate::node_classes;
 use crate::not_sold::first_of;
 use crate::problems::Problems;
-use crate::{node_classes, source};
+use crate::source::{self, Source};
 
 /// The namespace of objects in files that name none.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -26,13 +27,9 @@ const DEFAULT_NAMESPACE: &str = "default";
 const MAKERS: &str = "The files may lack the controllers of its pods: add those that `kubectl get \
      replicasets,statefulsets,replicationcontrollers,jobs -A -o yaml` prints";
 
-/// Reads all manifests of the files. Also returns their problems, first those of files that cannot be read. Objects that name no namespace are in `namespace`. The
-/// objects of `existing` count to quotas, and its pods as those of the controllers of the files.
-fn read(
-    paths: &[PathBuf],
-    namespace: Option<&str>,
-    existing: &Existing,
-) -> Result<(Manifest, Vec<IntakeError>), Failure> {
+/// Reads the files. Also returns the problems of those that cannot be read. What was read of `existing` counts to the most that is
+/// read.
+pub fn read(paths: &[PathBuf], existing: &Existing) -> Result<(Vec<Source>, Vec<IntakeError>), Failure> {
     let (sources, unreadable) = source::readable(paths, existing.sources());
     if sources.is_empty() && !unreadable.is_empty() {
         return Err(source::cannot_read(&unreadable));
@@ -45,6 +42,17 @@ fn read(
             names.join(", ")
         )));
     }
+    Ok((sources, unreadable))
+}
+
+/// Reads all manifests of the files. Also returns their problems, first those of files that cannot be read. Objects that name no
+/// namespace are in `namespace`. The objects of `existing` count to quotas, and its pods as those of the controllers of the files.
+fn parsed(
+    sources: Vec<Source>,
+    unreadable: Vec<IntakeError>,
+    namespace: Option<&str>,
+    existing: &Existing,
+) -> (Manifest, Vec<IntakeError>) {
     let there = existing.objects();
     let parsed = source::parsed(&sources, &there);
     let (manifest, errors) = match namespace {
@@ -54,7 +62,7 @@ fn read(
         }
         _ => parsed,
     };
-    Ok((manifest, unreadable.into_iter().chain(errors).collect()))
+    (manifest, unreadable.into_iter().chain(errors).collect())
 }
 
 /// Returns whether a text has only comments and marks between documents.
@@ -63,14 +71,15 @@ fn says_nothing(text: &str) -> bool {
     lines.all(|line| line.is_empty() || line.starts_with('#') || line == "---")
 }
 
-/// Reads the input of a plan from manifests. Problems of all manifests are reported together, with those of `existing`.
+/// Reads the input of a plan from manifests. Problems of all manifests are reported together, with those of `existing`, and with
+/// those of files that are `unreadable`.
 pub fn input(
-    paths: &[PathBuf],
+    (sources, unreadable): (Vec<Source>, Vec<IntakeError>),
     namespace: Option<&str>,
     existing: &Existing,
     offers: &Offers,
 ) -> Result<Input, Failure> {
-    let (mut manifest, mut errors) = read(paths, namespace, existing)?;
+    let (mut manifest, mut errors) = parsed(sources, unreadable, namespace, existing);
     let classes = node_classes::read_and_check(&mut manifest, &mut errors);
     errors.extend(existing.errors.iter().cloned());
     errors.extend(unconverted(&manifest));
@@ -184,7 +193,7 @@ pub fn input(
             .collect(),
         leadership: None,
         gangs: Vec::new(),
-        taken_at: None,
+        time: None,
         uncut: Uncut { offers: offers.clone(), classes, strict: false },
         origin: Origin::Files,
     })

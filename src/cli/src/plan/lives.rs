@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use kube::{Api, Client, Error};
-use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_controller::{LIVES, Learned, causes};
 use poolwright_core::{Lives, Pod, PodPhase, PodRole, Snapshot};
 
@@ -63,12 +62,12 @@ pub fn put_in(snapshot: &mut Snapshot, learned: Result<Learned, String>, now: Ti
 
 /// Adds to a snapshot of files what its pods declare about their durations, if one does. Nothing has been learned there, so usual
 /// durations count for the others.
-pub fn put_in_declared(snapshot: &mut Snapshot) {
+pub fn put_in_declared(snapshot: &mut Snapshot, now: Timestamp) {
     let declares = |pod: &Arc<Pod>| {
         pod.phase != PodPhase::Finished && pod.role == PodRole::Workload && pod.duration.is_declared()
     };
     if snapshot.pods.values().any(declares) {
-        put_in(snapshot, Ok(Learned::default()), SystemClock::new().now());
+        put_in(snapshot, Ok(Learned::default()), now);
     }
 }
 

@@ -17,7 +17,7 @@ use poolwright_intake::{JobSet, LeaderWorkerSet};
 use serde::de::DeserializeOwned;
 
 /// The controllers of a cluster.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Makers {
     /// ReplicaSets, StatefulSets, ReplicationControllers and Jobs, without the pods that they lack.
     pub workloads: Vec<Workload>,

@@ -5,9 +5,11 @@ pub mod assumed_volumes;
 pub mod buyable;
 mod cluster;
 pub mod commitments;
+mod compared;
 pub mod daemons;
 mod existing;
 mod files;
+mod given;
 mod gpu_notes;
 pub mod joined;
 pub mod limits;
@@ -49,6 +51,8 @@ use crate::solve_timer::SolveTimer;
 use crate::{not_sold, overrides, price_age, print, scheduler, solve};
 
 use commitments::Prepaid;
+pub use compared::Planned;
+pub use given::{Given, notes_on};
 pub use pool::sold_by_missing;
 
 /// The input of a plan, with what is needed to describe it.
@@ -87,8 +91,8 @@ pub struct Input {
     pub leadership: Option<String>,
     /// Gangs of the cluster. They matter only for the question whether pods can move.
     pub gangs: Vec<Gang>,
-    /// When the input was read, if it is a snapshot.
-    taken_at: Option<Timestamp>,
+    /// The time of the plan, if it is not the time of the clock.
+    time: Option<Timestamp>,
     /// What may be bought, before the flags select from it.
     uncut: narrowed::Uncut,
     /// The origin of the objects.
@@ -98,7 +102,7 @@ pub struct Input {
 impl Input {
     /// Returns the time of the plan: that of a snapshot, or else of the clock. Ages in a snapshot are those of its moment.
     pub fn now(&self, clock: &impl Clock) -> Timestamp {
-        self.taken_at.unwrap_or_else(|| clock.now())
+        self.time.unwrap_or_else(|| clock.now())
     }
 
     /// Says that a pod gets or loses its place by preemption, and whether that is all that happens to it.
@@ -245,13 +249,22 @@ pub fn prepare(
     namespace: Option<&str>,
     search: &SearchFlags,
 ) -> Result<(Input, PlanOptions), Failure> {
+    let saved = flags.snapshot.as_deref().map(SavedCluster::read).transpose()?;
+    let own = saved.as_ref().map(|saved| &saved.header.catalogue);
+    let catalogue = catalogue::load_or(&flags.catalogue, own)?;
+    prepare_given(flags, namespace, search, catalogue, saved.map(|saved| Given::Saved(Box::new(saved))))
+}
+
+/// Does the same as [`prepare`], with this catalogue, and for these objects, if there are any, instead of those that the flags name.
+pub fn prepare_given(
+    flags: &InputFlags,
+    namespace: Option<&str>,
+    search: &SearchFlags,
+    catalogue: Catalogue,
+    given: Option<Given>,
+) -> Result<(Input, PlanOptions), Failure> {
     let limits = limits::limits(&flags.limit)?;
     let namespace_limits = limits::namespace_limits(&flags.namespace_limit)?;
-    let saved = flags.snapshot.as_deref().map(SavedCluster::read).transpose()?;
-    let catalogue = match &saved {
-        Some(saved) if flags.catalogue.is_empty() => saved.header.catalogue.clone(),
-        _ => catalogue::load(&flags.catalogue)?,
-    };
     if !flags.existing.is_empty() && flags.filename.is_empty() && flags.trace.is_none() {
         return Err(Failure::bad_input(
             "--existing: only for the pods of -f or --trace; add one of them (a plan for a cluster reads its nodes anyway)",
@@ -271,10 +284,18 @@ pub fn prepare(
     let existing = existing::read(&flags.existing);
     let mut input = if let Some(trace) = &flags.trace {
         traced::input(trace, flags.gpu_map.as_deref(), flags.sharing, &offers)?
-    } else if flags.filename.is_empty() {
-        cluster::input(flags, saved.as_ref(), &offers, &scheduler.profiles)?
     } else {
-        files::input(&flags.filename, namespace, &existing, &offers)?
+        let read = |saved: Option<&SavedCluster>| cluster::read_all(flags, saved, &scheduler.profiles, "-f");
+        match given {
+            Some(Given::Cluster(objects)) => cluster::input(*objects, &offers)?,
+            Some(Given::Saved(saved)) => cluster::input(read(Some(&*saved))?, &offers)?,
+            Some(Given::Files { sources, at }) => {
+                let of_files = files::input((sources, Vec::new()), namespace, &existing, &offers)?;
+                Input { time: Some(at), ..of_files }
+            }
+            None if flags.filename.is_empty() => cluster::input(read(None)?, &offers)?,
+            None => files::input(files::read(&flags.filename, &existing)?, namespace, &existing, &offers)?,
+        }
     };
     let lost_there = existing.left_out().clone();
     existing::add(existing, &mut input.snapshot, &mut input.notes)?;
@@ -292,7 +313,8 @@ pub fn prepare(
     input.notes.extend(sold.notes(input.snapshot.pools.values().map(|pool| &**pool)));
     // A cluster shows everything.
     if input.origin != missing::Origin::Cluster {
-        lives::put_in_declared(&mut input.snapshot);
+        let now = input.now(&SystemClock::new());
+        lives::put_in_declared(&mut input.snapshot, now);
         input.notes.splice(0..0, unseen::notes(&input.snapshot));
         input.notes.extend(unknown_namespaces::notes(&input.snapshot, [&input.left_out, &lost_there]));
     }

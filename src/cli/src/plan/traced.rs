@@ -61,7 +61,7 @@ pub fn input(
         told_of_pools: BTreeMap::new(),
         leadership: None,
         gangs: Vec::new(),
-        taken_at: None,
+        time: None,
         uncut: Uncut { offers: offers.clone(), classes: Known::default(), strict: false },
         origin: Origin::Trace,
     })

@@ -64,5 +64,4 @@ pub const FRAGMENTS: &[(&str, &str)] = &[
          pod-group.scheduling.sigs.k8s.io/name:group",
     ),
     ("template", "metadata { labels:labels annotations:@pod-annotations } spec:@pod"),
-    ("gates", "metadata { labels:labels } spec { schedulingGates { name:gate } }"),
 ];

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tower::service_fn;
 
 use crate::exit::Failure;
-use crate::source;
+use crate::source::{self, Source};
 
 /// The kind of the header.
 const KIND: &str = "Snapshot";
@@ -62,6 +62,20 @@ impl Header {
             kinds,
             catalogue,
         }
+    }
+
+    /// Returns the resources that the API server answered with this HTTP status, each with what it said.
+    pub fn refused(&self, code: u16) -> impl Iterator<Item = (String, &str)> {
+        self.kinds.iter().filter_map(move |asked| {
+            let refused = asked.refused.as_ref().filter(|refused| refused.code == code)?;
+            let message = if refused.message.is_empty() { "forbidden" } else { refused.message.as_str() };
+            Some((asked.name(), message))
+        })
+    }
+
+    /// Returns the resources that may not be listed, each with what the API server said.
+    pub fn forbidden(&self) -> Vec<String> {
+        self.refused(403).map(|(resource, message)| format!("{resource} ({message})")).collect()
     }
 }
 
@@ -163,6 +177,13 @@ impl SavedCluster {
         }
         text.push_str("]}\n");
         text
+    }
+
+    /// Returns the objects as manifests.
+    pub fn manifests(&self) -> Source {
+        let name = if self.name.is_empty() { "the cluster" } else { self.name.as_str() };
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": self.items});
+        Source { name: name.to_owned(), text: list.to_string() }
     }
 
     /// Returns a client of an API server that has these objects and allows what was allowed when they were read.

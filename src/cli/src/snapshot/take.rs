@@ -118,6 +118,16 @@ impl Taken {
         header.catalogue = header.catalogue.clone().named("catalogue of the snapshot");
     }
 
+    /// Says that gangs may need fewer members than their objects say; `None` if that is not so.
+    pub fn left_out_of_gangs(&self) -> Option<String> {
+        (self.elastic > 0).then(|| {
+            format!(
+                "The variable {LEAST_WORKERS} of {} is left out, too, so elastic PyTorchJobs count as jobs that need all their workers.",
+                counted(self.elastic, "pod")
+            )
+        })
+    }
+
     /// Says what was written to `place`, what it lacks, and what could not be listed.
     pub fn summary(&self, place: &str) -> Vec<String> {
         let header = &self.saved.header;
@@ -136,16 +146,7 @@ impl Taken {
              all fields and annotations that no plan reads."
                 .to_owned(),
         ];
-        let refused = |code: u16| {
-            let all = header.kinds.iter().filter_map(move |asked| {
-                let refused = asked.refused.as_ref().filter(|refused| refused.code == code)?;
-                let message = if refused.message.is_empty() { "forbidden" } else { refused.message.as_str() };
-                Some((asked.name(), message))
-            });
-            all.collect::<Vec<_>>()
-        };
-        let forbidden: Vec<String> =
-            refused(403).into_iter().map(|(resource, message)| format!("{resource} ({message})")).collect();
+        let forbidden = header.forbidden();
         if !forbidden.is_empty() {
             lines.push(format!(
                 "You may not list {}, so the snapshot lacks them; ask for the right (`kubectl auth can-i --list` shows yours), and take it \
@@ -153,16 +154,11 @@ impl Taken {
                 forbidden.join("; ")
             ));
         }
-        let absent: Vec<String> = refused(404).into_iter().map(|(resource, _)| resource).collect();
+        let absent: Vec<String> = header.refused(404).map(|(resource, _)| resource).collect();
         if !absent.is_empty() {
             lines.push(format!("The cluster has no {}.", absent.join(", ")));
         }
-        if self.elastic > 0 {
-            lines.push(format!(
-                "The variable {LEAST_WORKERS} of {} is left out, too, so elastic PyTorchJobs count as jobs that need all their workers.",
-                counted(self.elastic, "pod")
-            ));
-        }
+        lines.extend(self.left_out_of_gangs());
         if header.anonymised {
             lines.push(
                 "Names are aliases. Learned durations of pods and sentences of Poolwright are left out, too."

@@ -93,7 +93,7 @@ fn objects() -> Vec<Value> {
     let on_nodes = json!({"acme.com/tier": "gold", "poolwright.dev/nodepool": "gpu", "kubernetes.io/hostname": "gpu-a",
         "topology.kubernetes.io/zone": "us-east-1a", "node.kubernetes.io/instance-type": "g4dn.xlarge"});
     vec![
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml", "labels": {"team": "pixels"},
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml", "uid": "ns", "labels": {"team": "pixels"},
             "annotations": {"poolwright.dev/limit-gpus": "8"}}}),
         json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "KwokNodeClass", "metadata": {"name": "aws", "uid": "class"},
             "spec": {"provider": "aws"}}),
@@ -120,7 +120,8 @@ fn objects() -> Vec<Value> {
         pod("train-1", None),
         pod("train-2", None),
         json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "train-5d4", "namespace": "ml", "uid": "rs"},
-            "spec": {"replicas": 3, "selector": selector}, "status": {"replicas": 3}}),
+            "spec": {"replicas": 3, "selector": selector, "template": {"metadata": {"labels": {"app": "train"}},
+                "spec": {"containers": [{"name": "main", "image": "registry/train:1"}]}}}, "status": {"replicas": 3}}),
         json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "namespace": "ops", "uid": "ds"},
             "spec": {"selector": selector, "template": {"metadata": {"labels": {"app": "agent"}}, "spec": {"tolerations": [{"operator": "Exists"}],
                 "containers": [{"name": "a", "image": "agent", "resources": {"requests": {"cpu": "100m"}}}]}}}}),
@@ -303,6 +304,38 @@ fn a_snapshot_tells_nothing_of_leadership_and_asks_for_no_right_to_list_events()
     let notes = input.notes_about(crate::args::Explainable::Pool, "gpu").join("\n");
     assert!(notes.contains("; it has no events, so failed launches "), "{notes}");
     assert!(!notes.contains("ask for the right") && !notes.contains("cannot list"), "{notes}");
+}
+
+/// Compares the cluster of a snapshot with what these flags make of it.
+fn what_if(name: &str, changes: &[&str]) -> Value {
+    let file = std::env::temp_dir().join(format!("poolwright-snapshot-{name}-{}.json", std::process::id()));
+    fs::write(&file, taken(&cluster(objects(), &["limitranges"])).saved.text()).expect("a file");
+    let typed = ["poolwright", "what-if", "-o", "json", "--snapshot", file.to_str().expect("UTF-8")];
+    let typed = typed.iter().chain(changes).copied();
+    let Command::WhatIf(flags) = Cli::try_parse_from(typed).expect("flags").command else {
+        panic!("it is what-if")
+    };
+    let mut out = Vec::new();
+    let compared = crate::what_if::run(&flags, &mut out);
+    fs::remove_file(&file).expect("the file is there");
+    compared.unwrap_or_else(|failure| panic!("{failure:?}"));
+    serde_json::from_slice(&out).expect("JSON")
+}
+
+#[test]
+fn what_if_changes_prices_and_objects_of_a_snapshot() {
+    let dearer = what_if("prices", &["--price", "*=+10%"]);
+    assert_eq!(dearer["difference"]["percent"], "+10.0 %", "{dearer}");
+    let less = what_if("objects", &["--remove", "rs/train-5d4"]);
+    assert_eq!(less["difference"]["removed"], json!(["ml/train-0", "ml/train-1", "ml/train-2"]), "{less}");
+    let notes = less["notes"].to_string();
+    for said in [
+        "as it was at 2026-03-01T12:00:00Z",
+        "count as manifests, because some change",
+        "the base lacks what you may not list: limitranges (limitranges is forbidden)",
+    ] {
+        assert!(notes.contains(said), "{said}: {notes}");
+    }
 }
 
 #[test]

@@ -36,3 +36,4 @@ mod top;
 mod unpriced;
 mod unreachable;
 mod usual_classes;
+mod what_if;

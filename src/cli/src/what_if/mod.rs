@@ -1,0 +1,243 @@
+//! `poolwright what-if`: plans for a base, and for the base with changes, and tells the difference.
+//!
+//! Objects change before they are read, as if the user had changed the files. What may be bought, the load and outages change in the
+//! snapshot. Both plans are made by the code that the controller runs.
+
+mod answer;
+mod assumptions;
+mod base;
+mod csv_lines;
+mod delta;
+mod difference;
+mod gpu;
+mod load;
+mod markdown;
+mod market;
+mod objects;
+mod outage;
+mod outcome;
+mod owned;
+mod pattern;
+mod rows;
+mod runner_up;
+mod table;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::mem;
+
+use jiff::Timestamp;
+use poolwright_catalog::{Catalogue, Offering};
+use poolwright_core::plan::PlanOptions;
+use poolwright_core::{PodKey, Snapshot};
+use poolwright_report::plan::Document;
+use poolwright_terms::NodeClassRef;
+
+use crate::args::{Factor, InputFlags, SharingMode, WhatIfFlags, WhatIfFormat};
+use crate::exit::{ExitStatus, Failure};
+use crate::plan::{Given, Input, Planned, buyable, prepare_given};
+use crate::price_age;
+use crate::print::{TableLayout, counted};
+
+use answer::{Answer, RunnerUp, State};
+use base::Base;
+use outcome::Outcome;
+
+/// Compares the two plans and prints the answer.
+pub fn run(flags: &WhatIfFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
+    let mut answer = answered(flags)?;
+    answer.judge(&flags.fail_above);
+    print(&answer, flags.output, out).map_err(Failure::writing)?;
+    Ok(match (answer.exceeded.is_empty(), answer.differs) {
+        (false, _) => ExitStatus::AboveLimit,
+        (true, true) => ExitStatus::Different,
+        (true, false) => ExitStatus::Done,
+    })
+}
+
+fn print(answer: &Answer, format: WhatIfFormat, out: &mut impl Write) -> io::Result<()> {
+    match format {
+        WhatIfFormat::Table => table::print(answer, TableLayout::page(false), out),
+        WhatIfFormat::Json => {
+            serde_json::to_writer_pretty(&mut *out, answer)?;
+            writeln!(out)
+        }
+        WhatIfFormat::Yaml => {
+            let text = serde_saphyr::to_string(answer).map_err(io::Error::other)?;
+            out.write_all(text.as_bytes())
+        }
+        WhatIfFormat::Csv => csv_lines::print(answer, out),
+        WhatIfFormat::Markdown => markdown::print(answer, out),
+    }
+}
+
+/// Makes both plans, and compares them.
+fn answered(flags: &WhatIfFlags) -> Result<Answer, Failure> {
+    if !flags.has_change() {
+        return Err(Failure::bad_input(
+            "there is no change to compare; add one, such as -f, --without or --load (`poolwright help what-if` lists them)",
+        ));
+    }
+    let base = Base::read(flags)?;
+    let mut prices = base.catalogue.clone();
+    let (namespace, search, now) = (flags.namespace.as_deref(), &flags.search, base.now);
+    let prepared = |input: &InputFlags, given: Given| {
+        prepare_given(input, namespace, search, base.catalogue.clone(), Some(given))
+    };
+    let before = match base.given() {
+        Some(given) => {
+            let (mut input, options) = prepared(&flags.input(), given)?;
+            let planner = Planner { flags, options, prices: &prices, lost: BTreeSet::new(), now };
+            planner.state(&mut input)?.0
+        }
+        None => base::nothing(),
+    };
+    let mut changes = Vec::new();
+    let given = base.changed(flags, &mut changes)?;
+    let (mut input, options) = prepared(&changed_flags(flags, &mut changes)?, given)?;
+    let lost = change(flags, &mut input.snapshot, &mut prices, &mut changes)?;
+    let planner = Planner { flags, options, prices: &prices, lost, now };
+    let (after, chosen) = planner.state(&mut input)?;
+    let mut answer = Answer::of(&before, &after);
+    answer.runner_up = planner.runner_up(&mut input, &chosen)?;
+    let offerings = offerings(&input.snapshot);
+    answer.assumptions =
+        assumptions::assumptions(&offerings, &chosen.catalogue.source, flags.at_risk, price_age::today());
+    answer.changes = changes;
+    let buys = |pool: &str| chosen.nodes.iter().any(|node| node.pool.as_deref() == Some(pool));
+    let not_ready = input.told_of_pools.iter().filter(|(pool, _)| buys(&pool.0));
+    let not_ready = not_ready.map(|(pool, told)| format!("NodePool {pool}: the plan buys there. {told}"));
+    answer.notes = not_ready.chain(base.notes.iter().cloned()).chain(chosen.notes.iter().cloned()).collect();
+    Ok(answer)
+}
+
+/// Returns the offerings that may be bought.
+fn offerings(snapshot: &Snapshot) -> Vec<&Offering> {
+    let sold = |class: &NodeClassRef| snapshot.catalogues.get(class)?.as_deref().ok();
+    buyable::offerings(snapshot.pools.values().map(|pool| &**pool), sold).collect()
+}
+
+/// Returns the flags of the plan with the changes, and says what changed.
+fn changed_flags(flags: &WhatIfFlags, told: &mut Vec<String>) -> Result<InputFlags, Failure> {
+    let mut changed = flags.input();
+    changed.spot = flags.spot;
+    if let Some(path) = &flags.commitments {
+        changed.commitments = Some(path.clone());
+        told.push(format!("--commitments: those of {} pay first", path.display()));
+    }
+    match flags.sharing {
+        Some(SharingMode::None) => {
+            return Err(Failure::bad_input(
+                "--sharing none: matches nothing, because pods share no GPU of new nodes in the base; choose another mode",
+            ));
+        }
+        Some(mode) => {
+            changed.sharing = mode;
+            told.push(format!("--sharing: pods share the GPUs of new nodes by {mode}"));
+        }
+        None => {}
+    }
+    Ok(changed)
+}
+
+/// Changes the load, what may be bought, and what runs. Says what changed, and returns the pods that are lost.
+///
+/// # Errors
+///
+/// A change matches nothing.
+fn change(
+    flags: &WhatIfFlags,
+    snapshot: &mut Snapshot,
+    prices: &mut Catalogue,
+    told: &mut Vec<String>,
+) -> Result<BTreeSet<PodKey>, Failure> {
+    if let Some(times) = flags.load {
+        let more = load::multiplied(snapshot, times);
+        *snapshot = more.map_err(|why| Failure::bad_input(format!("--load {times}: {why}")))?;
+        told.push(format!("--load: {times} times as many pods of each workload"));
+    }
+    for models in &flags.gpu {
+        let pods = gpu::replace(snapshot, models)?;
+        told.push(format!("--gpu: {} instead of {} for {}", models.to, models.from, counted(pods, "pod")));
+    }
+    if flags.spot {
+        market::with_spot(snapshot)?;
+        told.push("--spot: every pool may buy spot nodes".to_owned());
+    }
+    if flags.no_spot {
+        market::without_spot(snapshot)?;
+        told.push("--no-spot: no pool may buy spot nodes".to_owned());
+    }
+    for pattern in &flags.without {
+        market::without(snapshot, pattern)?;
+        told.push(format!("--without: no {pattern} may be bought"));
+    }
+    for change in &flags.price {
+        market::price(snapshot, prices, change)?;
+        told.push(format!("--price: {}", change.written));
+    }
+    let mut lost = BTreeSet::new();
+    for zone in &flags.outage {
+        lost.extend(outage::outage(snapshot, zone)?);
+        told.push(format!("--outage: zone {zone} is out"));
+    }
+    if let Some(times) = flags.interruptions {
+        market::interrupt(snapshot, times)?;
+        told.push(format!("--interruptions: {times} times the rates of spot offerings"));
+    }
+    Ok(lost)
+}
+
+/// What plans of one side share.
+struct Planner<'a> {
+    flags: &'a WhatIfFlags,
+    options: PlanOptions,
+    /// The prices of nodes that run.
+    prices: &'a Catalogue,
+    /// The pods that are lost.
+    lost: BTreeSet<PodKey>,
+    now: Timestamp,
+}
+
+impl Planner<'_> {
+    /// Plans for the input, and for half as many pods again. Also returns the plan for the input.
+    fn state(&self, input: &mut Input) -> Result<(State, Document), Failure> {
+        let (outcome, document) = self.outcome(input)?;
+        let at_half_more = match load::multiplied(&input.snapshot, Factor::HALF_MORE) {
+            Ok(more) => Some(with_snapshot(input, more, |input| self.outcome(input))?.0),
+            // Without pods, nothing grows.
+            Err(_) => outcome.places.is_empty().then(|| outcome.clone()),
+        };
+        Ok((State { outcome, waiting: document.unplaced.clone(), at_half_more }, document))
+    }
+
+    /// Plans without the type that costs most.
+    fn runner_up(&self, input: &mut Input, chosen: &Document) -> Result<Option<RunnerUp>, Failure> {
+        let Some(name) = runner_up::main_type(chosen) else { return Ok(None) };
+        let Some(other) = runner_up::without(&input.snapshot, &name) else { return Ok(None) };
+        let planned = with_snapshot(input, other, |input| self.planned(input))?;
+        Ok(Some(runner_up::described(name, chosen, &planned.document)))
+    }
+
+    fn outcome(&self, input: &Input) -> Result<(Outcome, Document), Failure> {
+        let Planned { document, giving_way } = self.planned(input)?;
+        let mut outcome = Outcome::of(&input.snapshot, &document, self.prices);
+        outcome.put_running(&input.snapshot, &giving_way, &self.lost, |pod| input.name_of(pod));
+        Ok((outcome, document))
+    }
+
+    fn planned(&self, input: &Input) -> Result<Planned, Failure> {
+        input.planned(self.now, &self.options, &self.flags.search)
+    }
+}
+
+/// Calls `plan` while the input has another snapshot.
+fn with_snapshot<T>(input: &mut Input, other: Snapshot, plan: impl FnOnce(&Input) -> T) -> T {
+    let kept = mem::replace(&mut input.snapshot, other);
+    let planned = plan(input);
+    input.snapshot = kept;
+    planned
+}

@@ -1,0 +1,122 @@
+//! Tests of whole answers, for manifests.
+
+use clap::Parser;
+use poolwright_catalog::UsdPerHour;
+
+use super::answer::Answer;
+use super::answered;
+use crate::args::{Cli, Command};
+use crate::exit::Failure;
+
+const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/manifests");
+
+/// Answers for these arguments, in which `@` stands for the folder of manifests.
+fn answer(args: &[&str]) -> Result<Answer, Failure> {
+    let args = args.iter().map(|arg| arg.replace('@', MANIFESTS));
+    let typed = ["poolwright", "what-if"].map(str::to_owned).into_iter().chain(args);
+    let Command::WhatIf(flags) = Cli::try_parse_from(typed).expect("flags").command else {
+        panic!("it is what-if")
+    };
+    answered(&flags)
+}
+
+fn found(args: &[&str]) -> Answer {
+    answer(args).unwrap_or_else(|failure| panic!("{args:?}: {failure:?}"))
+}
+
+fn refused(args: &[&str]) -> String {
+    match answer(args) {
+        Err(Failure::BadInput(told)) => told,
+        other => panic!("{args:?}: {other:?}"),
+    }
+}
+
+const BASE: [&str; 3] = ["--base", "@/pool.yaml", "@/two-gpu-pods.yaml"];
+
+fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    BASE.iter().chain(more).copied().collect()
+}
+
+#[test]
+fn from_nothing_the_difference_is_the_whole_cost() {
+    let all = found(&["--base", "nothing", "-f", "@/pool.yaml", "@/two-gpu-pods.yaml"]);
+    assert_eq!(all.before.usd_per_hour, UsdPerHour::ZERO);
+    assert_eq!(all.after.usd_per_hour, UsdPerHour::from_micros(2_012_000));
+    assert_eq!(all.difference.usd_per_hour.to_string(), "+$2.01/h");
+    assert!(all.differs && all.difference.added == ["default/render-a", "default/render-b"]);
+    assert!(all.verdict.ends_with("; 2 more g5.xlarge; nothing waits"), "{}", all.verdict);
+    assert_eq!(
+        all.after.usd_per_hour_at_half_more_load,
+        Some(UsdPerHour::from_micros(3_018_000)),
+        "two pods and half as many again are three"
+    );
+}
+
+#[test]
+fn a_pod_that_is_removed_takes_its_node_with_it() {
+    let less = found(&with(&["--remove", "pod/render-a"]));
+    assert_eq!(less.difference.usd_per_hour.to_string(), "-$1.01/h");
+    assert_eq!(less.difference.removed, ["default/render-a"]);
+    assert!(less.verdict.ends_with("; 1 fewer g5.xlarge; nothing waits"), "{}", less.verdict);
+}
+
+#[test]
+fn replicas_and_load_scale_a_deployment() {
+    let base = ["--base", "@/inference-deployment.yaml"];
+    let twenty = [&base[..], &["--replicas", "deploy/model-server=20"][..]].concat();
+    let double = [&base[..], &["--load", "x2"][..]].concat();
+    let (twenty, double) = (found(&twenty), found(&double));
+    assert_eq!(twenty.difference.added.len(), 10);
+    assert_eq!(double.difference.added.len(), 10);
+    assert_eq!(twenty.after.usd_per_hour, double.after.usd_per_hour);
+}
+
+#[test]
+fn a_rise_of_prices_changes_the_cost_and_no_node() {
+    let dearer = found(&with(&["--price", "*=+10%"]));
+    assert_eq!(dearer.difference.percent.as_deref(), Some("+10.0 %"));
+    assert!(dearer.verdict.ends_with("; the same nodes; nothing waits"), "{}", dearer.verdict);
+}
+
+#[test]
+fn without_a_type_pods_move_and_an_outage_moves_them_too() {
+    let without = found(&with(&["--without", "g5.xlarge"]));
+    assert_eq!(without.difference.moves.len(), 2, "{}", without.verdict);
+    let outage = found(&with(&["--outage", "zone=us-east-1a"]));
+    assert!(outage.after.waiting.is_empty(), "{}", outage.verdict);
+    assert!(outage.difference.nodes.iter().all(|node| node.after == 0 || node.zone != "us-east-1a"));
+}
+
+#[test]
+fn spot_costs_less_and_a_change_that_matches_nothing_is_refused() {
+    let spot = found(&with(&["--spot"]));
+    assert!(spot.after.usd_per_hour < spot.before.usd_per_hour, "{}", spot.verdict);
+    for (args, told) in [
+        (&["--no-spot"][..], "matches nothing"),
+        (&["--without", "g5.xlarg"], "did you mean g5.xlarge?"),
+        (&["--outage", "zone=us-east-1z"], "matches nothing"),
+        (&["--price", "g55.*=+5%"], "matches nothing"),
+        (&["--remove", "pod/render-c"], "did you mean pod/render-a?"),
+        (&["--sharing", "none"], "matches nothing"),
+        (&["--gpu", "h100=l4"], "no pod asks for h100"),
+        (&["--gpu", "a10g=l44"], "nothing with l44 may be bought"),
+    ] {
+        let said = refused(&with(args));
+        assert!(said.contains(told), "{args:?}: {said}");
+    }
+    assert!(refused(&BASE).contains("there is no change"));
+}
+
+#[test]
+fn pods_that_ask_for_another_model_get_another_node() {
+    let cheaper = found(&with(&["--gpu", "a10g=l4"]));
+    assert_eq!(cheaper.difference.moves.len(), 2, "{}", cheaper.verdict);
+    assert!(cheaper.verdict.contains("; 2 fewer g5.xlarge, 2 more g6.xlarge; "), "{}", cheaper.verdict);
+}
+
+#[test]
+fn an_object_that_is_replaced_by_its_equal_is_no_difference() {
+    let same = found(&with(&["-f", "@/two-gpu-pods.yaml"]));
+    assert!(!same.differs, "{}", same.verdict);
+    assert_eq!(same.verdict, "the cost stays the same; the same nodes; nothing waits");
+}

@@ -1,0 +1,121 @@
+//! The answer in one line.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::difference::Difference;
+use super::outcome::Outcome;
+use crate::print::{count, counted};
+
+/// The most instance types that the line names.
+const TYPES_NAMED: usize = 3;
+
+/// Says what a change costs, which nodes differ, and what becomes of pods:
+/// `+$3.42/h (+12.0 %), +$2,496.60/month; 3 more g5.2xlarge; 4 pods move; nothing waits`.
+pub fn verdict(before: &Outcome, after: &Outcome, difference: &Difference) -> String {
+    let mut parts = vec![cost(before, difference)];
+    let unknown = after.cost.unknown_prices;
+    if unknown > 0 {
+        parts.push(format!("{} of unknown price not counted", counted(unknown, "node")));
+    }
+    parts.push(nodes(difference));
+    let of = |pods: usize, does: &str, do_: &str| {
+        (pods > 0).then(|| format!("{} {}", counted(pods, "pod"), if pods == 1 { does } else { do_ }))
+    };
+    parts.extend(of(difference.moves.len(), "moves", "move"));
+    parts.extend(of(difference.lost.len(), "is lost", "are lost"));
+    let waiting = after.waiting();
+    parts.push(match (waiting, difference.waits.len()) {
+        (0, _) => "nothing waits".to_owned(),
+        (_, 0) => format!("{}, as before", of(waiting, "waits", "wait").unwrap_or_default()),
+        (_, more) if more == waiting => of(waiting, "waits", "wait").unwrap_or_default(),
+        (_, more) => {
+            format!(
+                "{}, {} of them only after the change",
+                of(waiting, "waits", "wait").unwrap_or_default(),
+                count(more)
+            )
+        }
+    });
+    parts.join("; ")
+}
+
+fn cost(before: &Outcome, difference: &Difference) -> String {
+    let delta = difference.cost;
+    if delta.is_zero() {
+        return "the cost stays the same".to_owned();
+    }
+    let percent = delta.percent_of(before.cost.usd_per_hour);
+    let percent = percent.map_or_else(String::new, |percent| format!(" ({percent})"));
+    format!("{delta}{percent}, {}", delta.per_month())
+}
+
+/// Says how many more or fewer nodes of each instance type there are, those with the largest difference first.
+fn nodes(difference: &Difference) -> String {
+    let mut types: BTreeMap<&str, i64> = BTreeMap::new();
+    for change in &difference.kinds {
+        *types.entry(&change.kind.instance_type).or_default() += change.after as i64 - change.before as i64;
+    }
+    let mut types: Vec<(&str, i64)> = types.into_iter().filter(|(_, more)| *more != 0).collect();
+    types.sort_by_key(|(name, more)| (Reverse(more.unsigned_abs()), *name));
+    if types.is_empty() {
+        let elsewhere = difference.kinds.iter().any(|change| change.before != change.after);
+        let words =
+            if elsewhere { "the same types of node, bought in another way" } else { "the same nodes" };
+        return words.to_owned();
+    }
+    let words = |(name, more): &(&str, i64)| {
+        let word = if *more > 0 { "more" } else { "fewer" };
+        format!("{} {word} {name}", count(more.unsigned_abs() as usize))
+    };
+    let mut named: Vec<String> = types.iter().take(TYPES_NAMED).map(words).collect();
+    match types.len().saturating_sub(TYPES_NAMED) {
+        0 => {}
+        1 => named.push("1 other type differs".to_owned()),
+        more => named.push(format!("{more} other types differ")),
+    }
+    named.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::difference::tests::{kind, outcome};
+    use super::super::outcome::Place;
+    use super::*;
+
+    fn told(before: &Outcome, after: &Outcome) -> String {
+        verdict(before, after, &Difference::between(before, after))
+    }
+
+    #[test]
+    fn the_verdict_tells_cost_nodes_and_pods_in_one_line() {
+        let (old, new) = (Place::New(kind("g6.xlarge")), Place::New(kind("g5.2xlarge")));
+        let before = outcome("28.5", &[("g6.xlarge", 1)], &[("a", old.clone()), ("b", old)]);
+        let after =
+            outcome("31.92", &[("g5.2xlarge", 3), ("g6.xlarge", 1)], &[("a", new.clone()), ("b", new)]);
+        assert_eq!(
+            told(&before, &after),
+            "+$3.42/h (+12.0 %), +$2,496.60/month; 3 more g5.2xlarge; 2 pods move; nothing waits"
+        );
+    }
+
+    #[test]
+    fn the_verdict_says_that_nothing_differs_and_who_waits() {
+        let before = outcome("2", &[("g5.xlarge", 2)], &[("a", Place::Waits)]);
+        assert_eq!(told(&before, &before), "the cost stays the same; the same nodes; 1 pod waits, as before");
+        let after = outcome(
+            "1",
+            &[("g5.xlarge", 1)],
+            &[("a", Place::Waits), ("b", Place::Waits), ("c", Place::Lost)],
+        );
+        assert_eq!(
+            told(&before, &after),
+            "-$1.00/h (-50.0 %), -$730.00/month; 1 fewer g5.xlarge; 1 pod is lost; 2 pods wait, 1 of them only after the change"
+        );
+        let nothing = Outcome::default();
+        assert_eq!(
+            told(&nothing, &outcome("1", &[("a", 1), ("b", 1), ("c", 1), ("d", 2)], &[])),
+            "+$1.00/h, +$730.00/month; 2 more d, 1 more a, 1 more b, 1 other type differs; nothing waits"
+        );
+    }
+}
