@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use http::{Request, Response, StatusCode};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
+use kube::api::GetParams;
 use kube::client::{Body, ClientBuilder, DynBody};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
@@ -37,7 +40,7 @@ pub enum Patience {
 /// kubeconfig, connects to the pod's own cluster. Does not wait long for a server that answers nothing.
 pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>, patience: Patience) -> Result<Client> {
     let (client, config) = configured(kubeconfig, context, patience).await?;
-    answers(&client, &config).await?;
+    answers(&config).await?;
     Ok(client)
 }
 
@@ -59,22 +62,35 @@ pub async fn named_client(
 ) -> Result<(Client, String)> {
     let (config, name) = find(kubeconfig, context, patience).await?;
     let client = connected(config.clone())?;
-    answers(&client, &config).await?;
+    answers(&config).await?;
     Ok((client, name))
 }
 
 /// Returns an error if the API server answers nothing for a few seconds. Any answer will do, and so will a connection that fails: the
 /// requests that follow tell what that means.
-pub async fn answers(client: &Client, config: &Config) -> Result<()> {
-    answers_within(client, config, FIRST_ANSWER).await
+pub async fn answers(config: &Config) -> Result<()> {
+    answers_within(config, FIRST_ANSWER).await
 }
 
-async fn answers_within(client: &Client, config: &Config, within: Duration) -> Result<()> {
+async fn answers_within(config: &Config, within: Duration) -> Result<()> {
+    // A client that tries again would hide that a busy server has answered.
+    let mut once = config.clone();
+    once.default_retry = false;
+    let client = connected(once)?;
     let request = Request::get(FIRST_REQUEST).body(Body::empty()).context("cannot ask the API server")?;
     match timeout(within, client.send(request)).await {
         Ok(_) => Ok(()),
         Err(_) => Err(silent(&server(config), within)),
     }
+}
+
+/// Returns the time of the API server. Every response carries it, whatever its status.
+pub async fn date(client: &Client) -> Option<Timestamp> {
+    let request =
+        kube::core::Request::new("/api/v1/namespaces").get("default", &GetParams::default()).ok()?;
+    let response = client.send(request.map(Body::from)).await.ok()?;
+    let date = response.headers().get("date")?.to_str().ok()?;
+    Some(rfc2822::parse(date).ok()?.timestamp())
 }
 
 /// Returns the configuration of the client and the name of the cluster.
@@ -193,7 +209,7 @@ type Answer = Result<Response<Box<DynBody>>, BoxError>;
 
 #[cfg(test)]
 mod tests {
-    use std::io;
+    use std::io::{self, Read, Write};
     use std::net::TcpListener;
 
     use super::*;
@@ -204,9 +220,25 @@ mod tests {
         let stopped = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = format!("http://{}", stopped.local_addr().expect("its address"));
         let config = Config::new(address.parse().expect("a URL"));
-        let client = connected(config.clone()).expect("a client");
-        let error = answers_within(&client, &config, Duration::from_millis(1)).await.expect_err("no answer");
+        let error = answers_within(&config, Duration::from_millis(1)).await.expect_err("no answer");
         assert!(error.to_string().starts_with(&format!("the API server {address} did not answer within ")));
+    }
+
+    #[tokio::test]
+    async fn an_api_server_that_is_busy_has_answered() {
+        let busy = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = format!("http://{}", busy.local_addr().expect("its address"));
+        let mut config = Config::new(address.parse().expect("a URL"));
+        config.default_retry = true;
+        let once = std::thread::spawn(move || {
+            let (mut connection, _) = busy.accept().expect("a connection");
+            let mut request = [0; 4096];
+            let _length = connection.read(&mut request).expect("a request");
+            let answer = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n";
+            connection.write_all(answer.as_bytes()).expect("it reads the answer");
+        });
+        assert!(answers_within(&config, Duration::from_mins(1)).await.is_ok());
+        once.join().expect("one request");
     }
 
     #[test]

@@ -116,7 +116,7 @@ pub async fn run_in(
     let observers =
         ObserverContext::new(&config, Reader::new(client), providers, events, metrics.clone(), clock.clone());
     let world = observers.world.clone();
-    let elector = elector.noting(Arc::new(move || world.view(lease_notes)));
+    let elector = elector.noting(Arc::new(move || lease_notes(&world.snapshot())));
     let context = Context::new(&observers, Writer::new(terms.clone(), metrics.clone()));
     let executor = Executor::new(context.clone(), config.act_concurrency, stoppable.clone());
     let committed = Committed::new(config.commitments.as_ref());

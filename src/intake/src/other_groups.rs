@@ -47,6 +47,7 @@ struct NetworkTopology {
 #[serde(default)]
 struct VolcanoStatus {
     phase: Option<String>,
+    succeeded: Option<i32>,
 }
 
 /// A PodGroup of the plugin coscheduling: the fields that decisions use.
@@ -102,8 +103,11 @@ pub fn volcano_pod_group(from: &VolcanoPodGroup) -> PodGroup {
     // If it needs fewer pods than its tasks, Volcano counts all pods alike.
     let of_tasks: u64 = roles.iter().map(|role| u64::from(role.least)).sum();
     let counts = of_tasks <= u64::from(number(spec.min_member));
-    let roles = if counts { roles } else { Vec::new() };
-    let mut group = model(GangScheduler::Volcano, &from.metadata, spec.min_member, roles);
+    // Pods that have succeeded count to its minimum. Of which tasks they were is not known.
+    let done = number(from.status.as_ref().and_then(|status| status.succeeded));
+    let roles = if counts && done == 0 { roles } else { Vec::new() };
+    let least = number(spec.min_member).saturating_sub(done);
+    let mut group = model(GangScheduler::Volcano, &from.metadata, least, roles);
     let mut add = |field: &str, rule: &str| {
         group.unmodelled.push(UnmodelledRule { field: field.to_owned(), rule: rule.to_owned() });
     };
@@ -126,13 +130,12 @@ pub fn volcano_pod_group(from: &VolcanoPodGroup) -> PodGroup {
 
 /// Converts a PodGroup of the plugin coscheduling. Nodes for `minMember` pods have its `minResources`.
 pub fn coscheduling_pod_group(from: &CoschedulingPodGroup) -> PodGroup {
-    model(GangScheduler::Coscheduling, &from.metadata, from.spec.min_member, Vec::new())
+    model(GangScheduler::Coscheduling, &from.metadata, number(from.spec.min_member), Vec::new())
 }
 
-fn model(scheduler: GangScheduler, meta: &ObjectMeta, least: Option<i32>, roles: Vec<GroupRole>) -> PodGroup {
+fn model(scheduler: GangScheduler, meta: &ObjectMeta, least: u32, roles: Vec<GroupRole>) -> PodGroup {
     let ObjectKey { namespace, name } = key_of(meta);
     let name = scheduler.model_name(&name);
-    let least = number(least);
     PodGroup {
         uid: uid_of(meta),
         min_count: (least > 1 || !roles.is_empty()).then_some(least),

@@ -121,7 +121,7 @@ reasons! {
     OfferingsHeldBack: "The pod fits some offerings, but all that limits allow failed recently.", "Wait, or allow more types, zones or capacity types in a pool.";
     OtherScheduler: "Another scheduler places the pod.", "Nothing.";
     PlanFailed: "A plan with the pod fails. That is a bug of Poolwright, which plans without the pod for an hour.", "Report it with the log of the controller, and with the input of the plan, which --save-failures saves.";
-    PodGroupMissing: "The PodGroup of the pod does not exist.", "Create the PodGroup.";
+    PodGroupMissing: "The PodGroup of the pod does not exist, or Poolwright may not list it.", "Create the PodGroup, or apply deploy/rbac.yaml.";
     PodGroupPending: "The gang of the pod waits for more pods, or in a queue.", "Nothing. If it takes long, check the controller that creates the other pods, or the queue that the message names.";
     PodsExpected: "The node is kept for pods that are planned for it.", "Nothing.";
     PodsProtected: "Pods on the node are protected from eviction.", "Check the annotations that the message names.";

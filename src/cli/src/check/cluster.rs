@@ -2,12 +2,10 @@
 
 use anyhow::Result;
 use jiff::Timestamp;
-use jiff::fmt::rfc2822;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{GetParams, ListParams};
-use kube::client::Body;
+use kube::api::ListParams;
 use kube::{Api, Client, Config, ResourceExt};
 use poolwright_api::NodePool;
 use poolwright_controller::causes;
@@ -43,6 +41,8 @@ pub struct Cluster {
     pub kubernetes: Option<String>,
     /// Its node classes.
     pub classes: NodeClasses,
+    /// The time of its API server, or of this machine if the server does not tell.
+    pub now: Timestamp,
 }
 
 /// Runs all checks of the cluster. `from_files` are the node classes of manifests; they replace the node classes of the cluster.
@@ -74,8 +74,9 @@ pub async fn check(flags: &CheckFlags, from_files: &NodeClasses, clock: &dyn Clo
     };
     let mut results = vec![result("API server", Verdict::fine(format!("Kubernetes {version}")))];
     results.extend(credentials);
-    let date = date(&client).await;
+    let date = connect::date(&client).await;
     results.push(result("clock", readiness::clock(date, clock.now())));
+    let now = date.unwrap_or_else(|| clock.now());
     for crd in clouds::crds() {
         let name = crd.name_any();
         let installed = Api::<CustomResourceDefinition>::all(client.clone()).get_opt(&name).await;
@@ -116,31 +117,22 @@ pub async fn check(flags: &CheckFlags, from_files: &NodeClasses, clock: &dyn Clo
         namespace: flags.namespace.as_deref(),
         pools: &controller::pools(&client).await,
         classes: &classes,
-        now: date.unwrap_or_else(|| clock.now()),
+        now,
         names_all: flags.names_all(),
     };
     let verdicts = controller::verdicts(&seen).into_iter();
     // The controller comes first: most people who run this check ask whether it works.
     let results =
         verdicts.map(|(name, verdict)| CheckResult::new(CONTROLLER, &name, verdict)).chain(results).collect();
-    Cluster { results, kubernetes: Some(version), classes }
+    Cluster { results, kubernetes: Some(version), classes, now }
 }
 
 async fn version(client: &Client, config: &Config) -> Result<String> {
-    connect::answers(client, config).await?;
+    connect::answers(config).await?;
     let version = client.apiserver_version().await?;
     // Managed clusters append a `+`: `36+`.
     let minor: String = version.minor.chars().take_while(char::is_ascii_digit).collect();
     Ok(format!("{}.{minor}", version.major))
-}
-
-/// Returns the time of the API server. Every response carries it, whatever its status.
-async fn date(client: &Client) -> Option<Timestamp> {
-    let request =
-        kube::core::Request::new("/api/v1/namespaces").get("default", &GetParams::default()).ok()?;
-    let response = client.send(request.map(Body::from)).await.ok()?;
-    let date = response.headers().get("date")?.to_str().ok()?;
-    Some(rfc2822::parse(date).ok()?.timestamp())
 }
 
 async fn plugin(client: &Client, classes: &NodeClasses) -> Verdict {

@@ -48,7 +48,7 @@ pub fn run(flags: &CheckFlags, out: &mut impl Write) -> Result<ExitStatus, Failu
         let mut results = cluster.results;
         let is_reached = cluster.kubernetes.is_some();
         if is_reached {
-            results.extend(work::run(flags, clock.now()).await);
+            results.extend(work::run(flags, cluster.now).await);
         }
         let of_files = |note| CheckResult::new("Files", "node classes", Verdict::undetermined(note));
         results.extend(notes.into_iter().map(of_files));

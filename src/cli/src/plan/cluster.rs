@@ -94,7 +94,7 @@ pub fn input(objects: Objects, offers: &Offers) -> Result<Input, Failure> {
         include_waiting: false,
         lives_unread,
         told_of_pools,
-        leadership: told::of_leases(&objects.leases, now),
+        leadership: told::of_leases(&objects.leases, objects.leases_at),
         makers_unread: objects.makers.unread,
         gangs: objects.makers.gangs,
         time: objects.is_saved.then_some(now),
@@ -116,6 +116,8 @@ pub struct Objects {
     learned: Result<Learned, String>,
     /// The Leases of the controller, or why they cannot be read.
     leases: Result<Vec<Lease>, String>,
+    /// The time of the API server just before it was read, or of this machine if the server does not tell.
+    leases_at: Timestamp,
     /// The events about failed launches, or why they cannot be listed.
     failed_launches: Result<Vec<Event>, String>,
     /// Notes on what was read, and on the objects that were left out.
@@ -169,6 +171,7 @@ async fn client(flags: &InputFlags, saved: Option<&SavedCluster>) -> Result<Clie
 /// events, and who led when it was taken says nothing about now, so neither is asked for.
 async fn read(client: &Client, spreads: bool, saved: Option<&SavedCluster>) -> Result<Objects> {
     let is_live = saved.is_none();
+    let date = if is_live { connect::date(client).await } else { None };
     let mut notes = Vec::new();
     let classes = node_classes::list(client, &mut notes)
         .await
@@ -181,6 +184,7 @@ async fn read(client: &Client, spreads: bool, saved: Option<&SavedCluster>) -> R
         namespace: client.default_namespace().to_owned(),
         learned: lives::learned(client).await,
         leases: if is_live { lease::read(client, lease::NAMESPACE).await } else { Ok(Vec::new()) },
+        leases_at: date.unwrap_or_else(|| SystemClock::new().now()),
         failed_launches: if is_live { told::failed_launches(client).await } else { Ok(Vec::new()) },
         notes,
         limit_ranges,

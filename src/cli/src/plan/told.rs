@@ -98,7 +98,7 @@ fn failed_lately(pool: &NodePool, events: &[Event], now: Timestamp) -> Option<St
     let ready = condition(pool, ConditionType::Ready).filter(|ready| ready.reason == Reason::Ready.as_str());
     let counts = ready.map_or_else(String::new, |ready| format!(", and says: {}", message(ready)));
     Some(format!(
-        "A launch failed {} ago: {}. The controller avoids these offerings for a while{counts}.",
+        "A launch failed {} ago: {}. The controller avoids these offerings, at first for --stock-out-backoff (1m), after failures in a row for up to an hour{counts}.",
         age(at, now),
         note.trim_end_matches('.')
     ))
@@ -182,7 +182,7 @@ mod tests {
             failed("2026-03-01T11:58:00.000000Z", "gpu", "none of its offerings is available now: b");
         let older = failed("2026-03-01T11:50:00.000000Z", "gpu", "none of its offerings is available now: a");
         let words = "A launch failed 2m00s ago: none of its offerings is available now: b. The controller avoids these \
-                     offerings for a while, and says: 6 offerings may be bought now.";
+                     offerings, at first for --stock-out-backoff (1m), after failures in a row for up to an hour, and says: 6 offerings may be bought now.";
         assert_eq!(told(vec![recent.clone(), older], None).as_deref(), Some(words));
         assert_eq!(told(vec![recent], Some("A limit.")), Some(format!("A limit. {words}")));
         let past = failed("2026-03-01T10:50:00.000000Z", "gpu", "long ago");

@@ -208,7 +208,7 @@ pub const KINDS: [Row; 27] = [
         "PodGroup",
         "group",
         "@meta spec { minMember minTaskMember:tasks queue:queue networkTopology { mode } subGroupPolicy:mark } \
-         status { phase }",
+         status { phase succeeded }",
     ),
     ("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup", "group", "@meta spec { minMember }"),
     ("", "v1", "services", "Service", "service", "@meta spec { selector:labels }"),

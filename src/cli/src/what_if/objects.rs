@@ -177,7 +177,8 @@ impl Files {
             self.set_replicas(only, number);
         }
         self.drop_pods(&id, &sets, number);
-        Ok(format!("--replicas: {shown} has {number} replicas instead of {before}"))
+        let replicas = if number == 1 { "replica" } else { "replicas" };
+        Ok(format!("--replicas: {shown} has {number} {replicas} instead of {before}"))
     }
 
     fn objects(&self) -> impl Iterator<Item = &Value> {

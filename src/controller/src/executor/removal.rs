@@ -142,19 +142,10 @@ impl Executor {
             Err(why) => return Progress::Retry(Duration::from_mins(1), why),
         };
         let provider_id = claim.launched.as_ref().map(|launched| launched.provider_id.as_str());
-        if let Some(wait) = unproven(&provider, provider_id).await {
-            return wait;
-        }
-        if !forced
-            && let Some(node) = self.node_of(claim, provider_id)
-            && let Some(outcome) =
-                self.kept_by_work(&provider, provider_id, &node, claim.deleting_since).await
-        {
-            return outcome;
-        }
-        if let Err(outcome) = self.give_back(&provider, &claim.uid, provider_id, Some(claim)).await {
+        if let Err(outcome) = self.end_instance(&provider, claim, provider_id, forced).await {
             if let Progress::Retry(_, why) = &outcome {
-                let message = format!("its instance is not gone yet, and its termination is repeated: {why}");
+                let message =
+                    format!("its instance is not known to be gone, and its termination is repeated: {why}");
                 let subject = Subject::Claim(claim.name.clone());
                 self.record_event(&subject, EventType::Warning, Reason::TerminationRetried, &message);
             }
@@ -171,6 +162,26 @@ impl Executor {
             return outcome;
         }
         self.forget(claim).await
+    }
+
+    /// Terminates the instance of a claim, unless work on it forbids that.
+    async fn end_instance(
+        &self,
+        provider: &Cloud,
+        claim: &Claim,
+        provider_id: Option<&str>,
+        forced: bool,
+    ) -> Result<(), Progress> {
+        if let Some(wait) = unproven(provider, provider_id).await {
+            return Err(wait);
+        }
+        if !forced
+            && let Some(node) = self.node_of(claim, provider_id)
+            && let Some(outcome) = self.kept_by_work(provider, provider_id, &node, claim.deleting_since).await
+        {
+            return Err(outcome);
+        }
+        self.give_back(provider, &claim.uid, provider_id, Some(claim)).await
     }
 
     /// Returns the name of the claim's node.

@@ -118,7 +118,13 @@ impl KeepLives {
 
     /// Reads the object. What it knows replaces what is known, except for pods that ended since it was written.
     async fn load(&mut self) -> Result<(), Error> {
-        let read = read(self.object.read().await?);
+        let found = self.object.read().await;
+        if let Err(Error::Api(status)) = &found
+            && status.code == 403
+        {
+            self.context.metrics.saved_state_ignored.with_label_values(&[NAME]).set(1);
+        }
+        let read = read(found?);
         let was_foreign = std::mem::replace(&mut self.is_foreign, read.is_err());
         self.context.metrics.saved_state_ignored.with_label_values(&[NAME]).set(self.is_foreign.into());
         self.kinds.clear();

@@ -58,6 +58,8 @@ pub struct Moves {
     is_foreign: bool,
     /// When it could not be read, on the monotonic clock, if the last read failed.
     read_failed: Option<Duration>,
+    /// When it was last tried.
+    read_at: Option<Duration>,
 }
 
 impl Moves {
@@ -72,6 +74,7 @@ impl Moves {
             attempted: None,
             is_foreign: false,
             read_failed: None,
+            read_at: None,
         }
     }
 
@@ -90,7 +93,15 @@ impl Moves {
 
     /// Reads what earlier leaders stored, once in each term. Returns whether pods may move: not before it was read.
     pub async fn are_known(&mut self) -> bool {
-        if self.object.is_read() || self.is_foreign {
+        if self.is_foreign {
+            // A user may have deleted it meanwhile, or granted the right to read it.
+            if !self.has_just_read() {
+                self.object.forget();
+                let _failed = self.load().await;
+            }
+            return true;
+        }
+        if self.object.is_read() {
             return true;
         }
         if self.has_just_failed() {
@@ -164,8 +175,15 @@ impl Moves {
         self.read_failed.is_some_and(|failed| now.saturating_sub(failed) < READ_AGAIN)
     }
 
+    /// Returns whether the last read was so shortly ago that no other is tried.
+    fn has_just_read(&self) -> bool {
+        let now = self.context.clock.monotonic();
+        self.read_at.is_some_and(|read| now.saturating_sub(read) < READ_AGAIN)
+    }
+
     /// Reads the object, and adds what is in it to what is known.
     async fn load(&mut self) -> Result<(), Error> {
+        self.read_at = Some(self.context.clock.monotonic());
         let found = self.object.read().await;
         // Without permission, pods move all the same.
         let is_failure = |error: &Error| !matches!(error, Error::Api(status) if status.code == 403);

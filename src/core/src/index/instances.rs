@@ -1,9 +1,12 @@
 //! Instances in the index, as the providers list them.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::index::{Change, ClusterIndex};
 use crate::model::ListedInstance;
+
+/// A listing that takes longer than this has failed.
+const LISTING_ENDS: SignedDuration = SignedDuration::from_secs(120);
 
 impl ClusterIndex {
     /// Sets the instances of these kinds of node classes, which are those of one cloud, to a listing that began at `at`.
@@ -14,9 +17,10 @@ impl ClusterIndex {
         let listed = self.state.instances.get_or_insert_default();
         listed.replace(kinds, at, instances.into_iter().filter(is_there));
         // A listing that began after they terminated does not contain them, so they need not be remembered. A listing of another
-        // cloud may still be under way.
+        // cloud may still be under way, perhaps its first.
         if let Some(oldest) = listed.oldest() {
-            self.instances_gone.retain(|_, since| *since >= oldest);
+            let from = oldest.min(at.checked_sub(LISTING_ENDS).unwrap_or(Timestamp::MIN));
+            self.instances_gone.retain(|_, since| *since >= from);
         }
         Change::Life
     }

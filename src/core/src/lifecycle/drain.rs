@@ -11,7 +11,7 @@ use poolwright_terms::{ConditionType, Reason, Taint, TaintEffect};
 
 use crate::action::Action;
 use crate::lifecycle::context::{LifecycleContext, after, is, is_not, some_pods};
-use crate::model::{Claim, Pod, PodPhase, PodRole};
+use crate::model::{BudgetLimit, Claim, CountOrPercent, Pod, PodPhase, PodRole};
 use crate::rules;
 use crate::rules::budget_index::of_pod;
 use crate::rules::budgets::never_met_of;
@@ -116,6 +116,18 @@ fn never_evicted(context: &mut LifecycleContext<'_>, pod: &Pod) -> Option<String
     let eviction = Eviction::of(pod, of_pod(snapshot, pod));
     let Eviction::Takes(budget) = &eviction else { return eviction.never(pod) };
     if budget.allowed.is_some_and(|allowed| allowed > 0) {
+        return None;
+    }
+    // Most budgets allow an eviction later whatever pods there are. Looking at all pods of the namespace takes long.
+    let may_block = budget.failure.is_some()
+        || matches!(
+            budget.limit,
+            Some(
+                BudgetLimit::MinAvailable(_)
+                    | BudgetLimit::MaxUnavailable(CountOrPercent::Count(0) | CountOrPercent::Percent(0))
+            )
+        );
+    if !may_block {
         return None;
     }
     // The pod has no other budget, so the answer is the same for every such pod of this one.

@@ -45,7 +45,7 @@ pub(crate) struct Kind<'p> {
 }
 
 /// What a gang would take.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Needs {
     /// The limits that have too little for it, each with what it takes of the limit at once.
     pub takes: Takes,

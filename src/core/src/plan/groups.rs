@@ -214,6 +214,7 @@ impl<'a> Groups<'a> {
             return Vec::new();
         }
         let placed = placed(snapshot, plan);
+        let with_places: BTreeSet<&PodKey> = plan.placements.iter().map(|placement| &placement.pod).collect();
         let mut found: Vec<(&ObjectKey, &GroupState<'_>, IncompleteGang)> = Vec::new();
         for (key, state) in &self.by_key {
             let (Some(least), Some(have)) = (state.least(), placed.get(key)) else { continue };
@@ -256,10 +257,8 @@ impl<'a> Groups<'a> {
                 (open.all == 0).then_some(takes)
             });
             let nodes = nodes_of(snapshot, plan, key);
-            let pods = limit.map_or_else(Vec::new, |_| {
-                let placed = plan.placements.iter().map(|placement| &placement.pod).collect();
-                gang_limits::needed(snapshot, key, state, &placed)
-            });
+            let pods =
+                limit.map_or_else(Vec::new, |_| gang_limits::needed(snapshot, key, state, &with_places));
             let beside = beside.get(key).cloned().unwrap_or_default();
             found.push((key, state, IncompleteGang { words, left: reason, nodes, lacking, pods, beside }));
         }

@@ -12,6 +12,9 @@ use crate::rules::budget_index::{NamespaceBudgets, by_namespace, of_pod};
 use crate::rules::eviction::{OF_SEVERAL, exclude_each_other};
 use crate::rules::format::count;
 
+/// What is said of a budget that can never be met.
+pub(crate) const NEVER_ALLOWS: &str = "never allows an eviction";
+
 /// A budget that can never be met.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnmeetableBudget {
@@ -27,7 +30,7 @@ pub struct UnmeetableBudget {
 
 impl fmt::Display for UnmeetableBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PodDisruptionBudget {} never allows an eviction: {}", self.budget, self.message)
+        write!(f, "PodDisruptionBudget {} {NEVER_ALLOWS}: {}", self.budget, self.message)
     }
 }
 

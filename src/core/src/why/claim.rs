@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 use poolwright_terms::keys::DO_NOT_DISRUPT_ANNOTATION;
-use poolwright_terms::{ConditionType, Reason, Taint, TaintEffect};
+use poolwright_terms::{ConditionType, Taint, TaintEffect};
 
 use crate::lifecycle::PlacementMode;
 use crate::lifecycle::advertised::lacks;
@@ -17,9 +17,9 @@ use crate::lifecycle::repair;
 use crate::model::plan::Plan;
 use crate::model::{Claim, ClaimName, Node, ObjectKey, Pod, PodPhase, PodRole, Snapshot, Stage};
 use crate::rules::budget_index::of_pod;
-use crate::rules::budgets::{more_block, never_met_of};
+use crate::rules::budgets::{NEVER_ALLOWS, more_block, never_met_of};
 use crate::rules::claim_node::{lasting_taints, node_of};
-use crate::rules::eviction::Eviction;
+use crate::rules::eviction::{Eviction, OF_SEVERAL};
 use crate::rules::format::{age, gist, list};
 use crate::supply::rooms::is_used;
 use crate::why::{health, retiring};
@@ -83,9 +83,8 @@ pub fn claim(snapshot: &Snapshot, now: Timestamp, plan: &Plan, name: &ClaimName)
         let work = if is_unhealthy { runs(snapshot, claim) } else { None };
         lines.push(work.unwrap_or_else(|| kept(snapshot, now, claim)));
     }
-    // The condition of a drain that a budget blocks is among the lines already.
-    let is_told = claim.conditions.get(&ConditionType::Drained);
-    let is_told = is_told.is_some_and(|drained| drained.reason == Some(Reason::BudgetNeverMet));
+    // The condition of a drain that a budget blocks may be among the lines already.
+    let is_told = lines.iter().any(|line| line.contains(NEVER_ALLOWS) || line.contains(OF_SEVERAL));
     let blocked = node.filter(|_| is_drained && !is_told);
     lines.extend(blocked.and_then(|node| undrainable(snapshot, &node.name)));
     Some(lines)

@@ -67,7 +67,7 @@ pub(super) fn divided(
     let is_paused = spec["paused"] == true;
     let is_scaled = sets.iter().filter_map(|set| number(*set, DESIRED)).any(|desired| desired != wanted);
     let only = |newest: usize, why: String| {
-        let size = |set: usize| if set == newest { replicas(family.all[set]).min(wanted) } else { 0 };
+        let size = |set: usize| if set == newest { wanted } else { 0 };
         Ok(Some(Divided { sizes: sets.iter().map(|set| (*set, size(*set))).collect(), why }))
     };
     if recreates {

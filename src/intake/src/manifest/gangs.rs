@@ -106,12 +106,14 @@ impl Gangs {
             .collect();
         for of in &self.all {
             let members = self.members(of, owned);
-            // Its operator makes a PodGroup for it, which waits in a queue before its pods do.
+            // Its operator makes a PodGroup for it, which waits in a queue before its pods do. Of several gangs, each has its own, and
+            // which is whose is not known.
             let held = owned.under_object(&of.object).into_iter().find_map(|(namespace, kind, name)| {
                 let key = |other: GangScheduler| ObjectKey::new(&namespace, other.model_name(&name));
                 let mut keys = GangScheduler::ALL.into_iter().filter(|_| kind == "PodGroup").map(key);
                 keys.find_map(|key| others.get(&key).cloned().flatten())
             });
+            let held = held.filter(|_| of.gangs.len() == 1);
             for (number, gang) in of.gangs.iter().enumerate() {
                 let is_of = |name: &String| match of.by_name.get(name) {
                     Some(known) => *known == number,
@@ -196,11 +198,21 @@ pub(super) fn unread(pods: &[Pod]) -> Vec<String> {
         let is_over = matches!(pod.phase, PodPhase::Bound { .. } | PodPhase::Finished);
         !is_over && pod.group.is_none() && pod.deleting_since.is_none()
     };
-    let told = |pod: &Pod| {
-        let said = told_of_unread(pod.key.namespace(), &pod.labels)?;
-        Some(format!("Pod {}: {said}", pod.key))
+    let mut all: BTreeMap<(&str, String), Vec<&Pod>> = BTreeMap::new();
+    for pod in pods.iter().filter(waits) {
+        let namespace = pod.key.namespace();
+        if let Some(said) = told_of_unread(namespace, &pod.labels) {
+            all.entry((namespace, said)).or_default().push(pod);
+        }
+    }
+    let told = |((_, said), pods): ((&str, String), Vec<&Pod>)| {
+        let others = match pods.len() - 1 {
+            0 => String::new(),
+            others => format!(" and {others} more"),
+        };
+        format!("Pod {}{others}: {said}", pods[0].key)
     };
-    pods.iter().filter(waits).filter_map(told).collect()
+    all.into_iter().map(told).collect()
 }
 
 /// Returns whether a pod names the PodGroup of another scheduler.

@@ -94,4 +94,6 @@ fn old_replica_sets_get_no_replicas_once_the_newest_has_all_and_with_the_strateg
     assert!(has(&full, note), "{:#?}", full.notes);
     let recreated = together(deployment(2, json!({"type": "Recreate"})), [old, new]);
     assert_eq!(counts(&recreated), [0, 2]);
+    let midway = together(deployment(10, json!({"type": "Recreate"})), old_and_new([8, 3], (10, 13)));
+    assert_eq!(counts(&midway), [0, 10]);
 }

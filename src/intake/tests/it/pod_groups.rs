@@ -134,6 +134,18 @@ fn the_tasks_of_a_pod_group_of_volcano_are_roles_unless_it_needs_fewer_pods() {
 }
 
 #[test]
+fn pods_of_volcano_that_have_succeeded_count_to_the_minimum_of_their_group() {
+    let of = |succeeded: u32| {
+        let object = json!({"apiVersion": VOLCANO, "kind": "PodGroup", "metadata": {"name": "train", "namespace": "ml"},
+            "spec": {"minMember": 10, "minTaskMember": {"worker": 10}},
+            "status": {"phase": "Running", "succeeded": succeeded}});
+        let group = volcano_pod_group(&serde_json::from_value(object).expect("a PodGroup"));
+        (group.min_count, group.roles.len())
+    };
+    assert_eq!([of(0), of(6), of(9)], [(Some(10), 1), (Some(4), 0), (None, 0)]);
+}
+
+#[test]
 fn a_pod_group_of_volcano_says_what_holds_its_pods() {
     let of = |phase: &str| volcano(&json!({"minMember": 2, "queue": "research"}), phase).held;
     assert!(of("Pending").is_some_and(|why| why.contains("has not admitted it to queue `research`")));

@@ -20,12 +20,18 @@ use crate::supply::offerings::{Admissions, Supply};
 impl PlanContext<'_> {
     /// Tells pods that a limit of their namespace holds back of the rule that would keep them off all nodes without it.
     pub(super) fn tell_rules(&self, held: &Held, supply: &Supply<'_>, plan: &mut Plan) {
+        if held.is_empty() {
+            return;
+        }
+        let (limits, allowed) = (Limits::new(supply, self.snapshot, self.options), AllowedTypes::default());
         let mut known: BTreeMap<&PodSpec, Option<String>> = BTreeMap::new();
         for left in &mut plan.unplaced {
             let is_held =
                 left.reason == UnplacedReason::NamespaceLimitReached && held.contains_key(&left.pod);
             let Some(pod) = self.snapshot.pods.get(&left.pod).filter(|_| is_held) else { continue };
-            let words = known.entry(&pod.spec).or_insert_with(|| self.rule_in_words(supply, pod));
+            let words = known
+                .entry(&pod.spec)
+                .or_insert_with(|| self.rule_in_words(supply, (&limits, &allowed), pod));
             if let Some(words) = words {
                 left.message.push_str("; besides, ");
                 left.message.push_str(words);
@@ -34,7 +40,12 @@ impl PlanContext<'_> {
     }
 
     /// Describes what keeps a pod off all nodes that could be bought; `None` if one would hold it.
-    fn rule_in_words<'s>(&'s self, supply: &'s Supply<'s>, pod: &'s Pod) -> Option<String> {
+    fn rule_in_words<'s>(
+        &'s self,
+        supply: &'s Supply<'s>,
+        (limits, allowed): (&'s Limits, &'s AllowedTypes),
+        pod: &'s Pod,
+    ) -> Option<String> {
         let (spec, pin) = (&pod.spec, Pin::new());
         let (requests, gpu_need) = gpus::wanted(self.options.sharing, &supply.mig_models(), spec);
         let class = PodClass {
@@ -52,23 +63,21 @@ impl PlanContext<'_> {
             crowd: 1,
         };
         let admissions = Admissions::new(supply, &[(spec, &pin)]);
-        let limits = Limits::new(supply, self.snapshot, self.options);
-        let allowed = AllowedTypes::default();
         let inputs = UnplacedInputs {
             snapshot: self.snapshot,
             volumes: self.volumes,
             supply,
             admissions: &admissions,
-            limits: &limits,
+            limits,
             colocation: &self.colocation,
             daemons: &self.daemons,
             options: self.options,
-            allowed: &allowed,
+            allowed,
             origins: &pod.request_origins,
             is_of_gang: false,
         };
         let (reason, by) = inputs.explain(&class, None);
-        (reason == UnplacedReason::NoOfferingFits).then(|| by.sentence(&limits, supply))
+        (reason == UnplacedReason::NoOfferingFits).then(|| by.sentence(limits, supply))
     }
 
     /// Tells gangs that rules keep out of the limits of their namespace that have too little for them.

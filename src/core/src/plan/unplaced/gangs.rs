@@ -36,8 +36,11 @@ impl LeftOver<'_, '_> {
         }
         // What the pods take that are lacking elsewhere is not known.
         gangs.retain(|_, (open, _)| open.all == 0);
+        // Gangs of equal pods need the same.
+        let mut known: BTreeMap<BTreeMap<usize, u64>, Option<Needs>> = BTreeMap::new();
         let of_gang = |(gang, (_, counts)): (ObjectKey, (Members, BTreeMap<usize, u64>))| {
-            Some((gang, self.needs(&counts)?))
+            let needs = known.entry(counts).or_insert_with_key(|counts| self.needs(counts));
+            Some((gang, needs.clone()?))
         };
         gangs.into_iter().filter_map(of_gang).collect()
     }

@@ -59,7 +59,7 @@ impl<'s> UnplacedInputs<'s, '_> {
 
     /// Returns whether limits keep the pods off all that can be bought now even if this plan bought nothing for others.
     pub(crate) fn is_beyond_without_others(&self, class: &PodClass<'_>) -> bool {
-        self.uses_of_fitting(class).all(|(_, uses)| self.limits.is_beyond_without_others(&uses))
+        self.uses_of_holding(class).all(|(_, uses)| self.limits.is_beyond_without_others(&uses))
     }
 
     /// Returns the price and the uses of limits of each offering that would hold the pods once it is tried again.

@@ -185,6 +185,11 @@ impl LeftOver<'_, '_> {
             }
             None => inputs.explain(class, limit),
         };
+        // In another place, the limits might allow what can be bought now.
+        let is_pinned = || class.pods.iter().any(|pod| !self.assigned.pin(&pod.key).is_empty());
+        if limit.is_some() && reason == UnplacedReason::OfferingsHeldBack && is_pinned() {
+            reason = UnplacedReason::LimitReached;
+        }
         if let Some(kept) = kept.filter(|_| reason == UnplacedReason::NoOfferingFits) {
             let words = left_by.sentence(inputs.limits, inputs.supply);
             reason = UnplacedReason::TopologyRule;

@@ -85,12 +85,19 @@ impl UnplacedInputs<'_, '_> {
         &self,
         class: &PodClass<'_>,
     ) -> impl Iterator<Item = (Option<UsdPerHour>, Vec<(u32, u64)>)> {
+        let limits = self.limits;
+        self.uses_of_holding(class).filter(move |(_, uses)| limits.has_stock(uses))
+    }
+
+    /// Returns the price and the uses of limits of each offering that would hold the pods, also of those that this plan has bought up.
+    fn uses_of_holding(
+        &self,
+        class: &PodClass<'_>,
+    ) -> impl Iterator<Item = (Option<UsdPerHour>, Vec<(u32, u64)>)> {
         let UnplacedInputs { supply, limits, .. } = *self;
         let uses = move |(at, offer): (usize, &PoolOffering)| {
             let price = offer.availability.price();
-            let uses =
-                self.holds(at, offer, class).then(|| limits.uses(supply, at, offer.offering, price))?;
-            limits.has_stock(&uses).then_some((price, uses))
+            self.holds(at, offer, class).then(|| (price, limits.uses(supply, at, offer.offering, price)))
         };
         let pools = supply.pools.iter().enumerate();
         pools.flat_map(|(at, pool)| pool.offers.iter().map(move |offer| (at, offer))).filter_map(uses)

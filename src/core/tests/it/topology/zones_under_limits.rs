@@ -169,3 +169,21 @@ fn a_limit_that_many_spread_pods_reach_leaves_the_rest_out_and_never_breaks_the_
         assert!(*most <= least + 1, "{counts:?}");
     }
 }
+
+#[test]
+fn pods_go_to_one_zone_where_a_limit_and_a_failed_launch_leave_the_other_nothing() {
+    let kinds = vec![
+        Kind("c4", capacity(4, 16, 0), None, &[("a", "0.20"), ("b", "0.20")]),
+        Kind("c16", capacity(16, 64, 0), None, &[("a", "0.80"), ("b", "0.80")]),
+    ];
+    let resources = [(ResourceName::new(ResourceName::CPU), 12_000)].into();
+    let limits = PoolLimits { resources, ..PoolLimits::default() };
+    let pods = ["p0", "p1"].map(|name| {
+        let mut pod = app(name, "web");
+        pod.spec.requests = requests(3, 1, 0);
+        spreading(pod, 1)
+    });
+    let mut snapshot = with(cluster(catalogue(kinds), [limited("cpu", &["c4", "c16"], limits)]), pods);
+    snapshot.held_back.insert((node_class(), id("c4", "a")), at(60));
+    assert_eq!(outcome(&snapshot), (vec![2], "c4 c4".into(), 0));
+}
