@@ -19,6 +19,7 @@ mod crds;
 mod credentials;
 pub mod exit;
 mod explain;
+mod job;
 mod lease;
 mod log_fields;
 mod man;
@@ -35,6 +36,7 @@ pub mod problems;
 mod reach;
 mod replan;
 mod replay;
+mod savings;
 mod scheduler;
 mod schema;
 mod simulate;
@@ -102,11 +104,13 @@ fn run(cli: Cli) -> Result<ExitStatus, Failure> {
     let outcome = match cli.command {
         Command::Plan(flags) => plan::run(&flags, &mut out),
         Command::WhatIf(flags) => what_if::run(&flags, &mut out),
+        Command::Savings(flags) => savings::run(&flags, &mut out),
         Command::Explain(flags) => explain::run(&flags, &mut out),
         Command::Top(flags) => top::run(&flags, &mut out),
         Command::Snapshot(flags) => snapshot::run(&flags, &mut out),
         Command::Gpus(flags) => market::gpus(&flags, &mut out),
         Command::Prices(flags) => market::prices(&flags, &mut out),
+        Command::Job(flags) => job::run(&flags, &mut out),
         Command::Simulate(flags) => simulate::run(&flags, &mut out),
         Command::Controller(flags) => controller::run(&flags),
         Command::Check(flags) => check::run(&flags, &mut out),

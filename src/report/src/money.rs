@@ -88,6 +88,14 @@ pub fn maybe_usd<S: Serializer>(amount: &Option<UsdPerHour>, serializer: S) -> R
     }
 }
 
+/// Serializes an amount paid over time as a number, and an unknown one as null.
+pub fn maybe_amount<S: Serializer>(paid: &Option<Usd>, serializer: S) -> Result<S::Ok, S::Error> {
+    match paid {
+        Some(paid) => amount(paid, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
 /// Rounds to six decimals, so that documents show no meaningless digits.
 pub fn six_decimals(number: f64) -> f64 {
     (number * 1e6).round() / 1e6

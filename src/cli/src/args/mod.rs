@@ -7,6 +7,7 @@ mod controller;
 mod convert;
 mod debug;
 mod explain;
+mod job;
 mod market;
 mod min_values;
 mod number;
@@ -16,6 +17,7 @@ mod plan;
 mod pool_rules;
 mod preferences;
 mod replay;
+mod savings;
 mod search;
 mod simulate;
 mod snapshot;
@@ -35,6 +37,7 @@ pub use controller::{ControllerFlags, LogFormat, PlacementMode};
 pub use convert::ConvertFlags;
 pub use debug::{DebugCommand, DebugFlags, ReplanFlags};
 pub use explain::{ExplainFlags, ExplainFormat, Explainable};
+pub use job::{Asked, JobFlags, JobFormat, Shape};
 pub use market::{GpusFlags, MarketFlags, MarketFormat, PricesFlags};
 pub use min_values::MinValuesMode;
 pub use open::OpenFlags;
@@ -43,6 +46,7 @@ pub use plan::{CapacityChoice, InputFlags, OutputFormat, PlanFlags, SharingMode}
 pub use pool_rules::{DefaultLimit, PoolRules};
 pub use preferences::PreferenceMode;
 pub use replay::{ReplayFlags, ReplayFormat, Span, runs_for};
+pub use savings::{SavingsFlags, SavingsFormat};
 pub use search::SearchFlags;
 pub use simulate::{FuzzFlags, FuzzFormat, SimulateFlags, Simulation};
 pub use snapshot::SnapshotFlags;
@@ -83,6 +87,11 @@ pub enum Command {
     /// with the same code. Nodes that run keep their pods; what consolidation would save later is not counted.
     #[command(name = "what-if")]
     WhatIf(Box<WhatIfFlags>),
+    /// Tell what a cluster costs now, what the best plan would cost, and what no plan can go below; changes nothing
+    ///
+    /// For clusters that anything scales: Karpenter, Cluster Autoscaler, managed groups, or nobody. Reads the current cluster, a
+    /// snapshot, or what kubectl prints (-f).
+    Savings(Box<SavingsFlags>),
     /// Explain a pod, node, claim or pool in a few lines: why it was planned, bought, kept or left out
     ///
     /// Reads the current cluster, or manifests (-f). Changes nothing.
@@ -106,6 +115,11 @@ pub enum Command {
     /// Reads a catalogue, or asks your account at a cloud (--provider). A price that is missing or cannot be right is
     /// unknown, never guessed.
     Prices(PricesFlags),
+    /// Price one job: each type, zone and way to buy, the cheapest first, and why the others lost
+    ///
+    /// The job is a shape, such as 8x8xh100, or a manifest. Spot counts with the work that interruptions lose. Reads a catalogue and no
+    /// cluster.
+    Job(Box<JobFlags>),
     /// Play a workload through the controller in simulated time: its cost, and how long pods wait
     ///
     /// Runs the real controller in a cluster in memory, a week in seconds. Buys nothing and reads no cluster. To compare two

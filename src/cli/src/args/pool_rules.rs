@@ -31,6 +31,14 @@ pub struct PoolRules {
     pub default_limit: DefaultLimit,
 }
 
+impl PoolRules {
+    /// Returns rules that limit no pool.
+    pub fn without_limit() -> Self {
+        let default_limit = DefaultLimit { default_usd_per_hour: UsdPerHour::ZERO };
+        Self { min_values_policy: MinValuesMode::BestEffort, default_limit }
+    }
+}
+
 /// The money limit of pools that state none. All commands have the same, so that they agree about a cluster.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DefaultLimit {

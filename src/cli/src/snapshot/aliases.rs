@@ -189,7 +189,7 @@ mod tests {
 
     fn versioned(mut object: Value) -> Value {
         let kind =
-            kinds().into_iter().find(|kind| object["kind"] == kind.kind).expect("a kind of a snapshot");
+            kinds().into_iter().find(|kind| object["kind"] == kind.name).expect("a kind of a snapshot");
         object["apiVersion"] = kind.api_version().into();
         object
     }
@@ -252,7 +252,9 @@ mod tests {
         );
         let (mut all, shapes) = ([group, pod], Shapes::new());
         let aliases = Aliases::of(&mut all, &shapes, "");
-        all.iter_mut().for_each(|item| aliases.rename(item, &shapes));
+        for item in &mut all {
+            aliases.rename(item, &shapes);
+        }
         let [group, pod] = &all;
         let task = pod["metadata"]["labels"]["volcano.sh/task-spec"].as_str().expect("a task");
         let spec = json!({"minMember": 2, "minTaskMember": {task: 2}, "queue": aliases.name("slow"),

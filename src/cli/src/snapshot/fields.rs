@@ -141,7 +141,6 @@ pub fn kept(value: &Value, shape: &Shape) -> Option<Value> {
             });
             Some(Value::Object(fields.collect()))
         }
-        (Shape::Object(_), _) => None,
         (Shape::Value(Meaning::Labels | Meaning::Amounts | Meaning::Tasks), Value::Object(map)) => {
             let is_scalar = |value: &Value| !value.is_object() && !value.is_array();
             let pairs = map.iter().filter(|(_, value)| is_scalar(value));
@@ -149,7 +148,7 @@ pub fn kept(value: &Value, shape: &Shape) -> Option<Value> {
         }
         (Shape::Value(Meaning::Mark), Value::Object(_)) => Some(Value::Object(Map::new())),
         (Shape::Value(Meaning::Mark), _) => Some(Value::String(String::new())),
-        (Shape::Value(_), Value::Object(_)) => None,
+        (Shape::Object(_), _) | (Shape::Value(_), Value::Object(_)) => None,
         (Shape::Value(_), scalar) => Some(scalar.clone()),
     }
 }

@@ -20,8 +20,8 @@ pub struct Kind {
     pub version: &'static str,
     /// The plural name of the resource.
     pub plural: &'static str,
-    /// The kind.
-    pub kind: &'static str,
+    /// The name of the kind.
+    pub name: &'static str,
     /// The word for aliases of its objects.
     own: &'static str,
     /// What is kept of an object.
@@ -64,12 +64,12 @@ impl Kind {
 /// Returns all kinds, those of the clouds last.
 pub fn kinds() -> Vec<Kind> {
     let kind =
-        |(group, version, plural, kind, own, fields)| Kind { group, version, plural, kind, own, fields };
+        |(group, version, plural, name, own, fields)| Kind { group, version, plural, name, own, fields };
     let classes = clouds().iter().map(|cloud| Kind {
         group: GROUP,
         version: VERSION,
         plural: cloud.node_class.kind.plural,
-        kind: cloud.node_class.kind.kind,
+        name: cloud.node_class.kind.kind,
         own: "class",
         fields: "@meta spec:whole status:whole",
     });
@@ -82,7 +82,7 @@ pub struct Shapes(Vec<(String, &'static str, Shape)>);
 impl Shapes {
     /// Reads the notation of all kinds.
     pub fn new() -> Self {
-        Self(kinds().iter().map(|kind| (kind.api_version(), kind.kind, kind.shape())).collect())
+        Self(kinds().iter().map(|kind| (kind.api_version(), kind.name, kind.shape())).collect())
     }
 
     /// Returns what is kept of an object; `None` if its kind is not in snapshots.
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(names.len(), all.len());
         for kind in all {
             let Shape::Object(fields) = kind.shape() else { panic!("an object") };
-            assert!(fields.contains_key("metadata"), "{}", kind.kind);
+            assert!(fields.contains_key("metadata"), "{}", kind.name);
         }
         let pods = kinds().into_iter().find(|kind| kind.plural == "pods").expect("pods");
         assert_eq!((pods.path(), pods.api_version()), ("/api/v1/pods".to_owned(), "v1".to_owned()));

@@ -37,16 +37,13 @@ pub fn run(flags: &SnapshotFlags, out: &mut impl Write) -> Result<ExitStatus, Fa
         taken.anonymise();
     }
     let text = taken.saved.text();
-    let place = match &flags.output {
-        Some(path) => {
-            let place = path.display().to_string();
-            whole::write(path, text.as_bytes()).with_context(|| format!("cannot write {place}"))?;
-            place
-        }
-        None => {
-            out.write_all(text.as_bytes()).map_err(Failure::writing)?;
-            "the snapshot".to_owned()
-        }
+    let place = if let Some(path) = &flags.output {
+        let place = path.display().to_string();
+        whole::write(path, text.as_bytes()).with_context(|| format!("cannot write {place}"))?;
+        place
+    } else {
+        out.write_all(text.as_bytes()).map_err(Failure::writing)?;
+        "the snapshot".to_owned()
     };
     // Nobody may read standard error, and then there is nothing to do.
     let mut err = io::stderr();

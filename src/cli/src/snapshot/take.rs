@@ -41,13 +41,13 @@ pub async fn take(client: &Client, catalogue: Catalogue, now: Timestamp) -> Resu
         let refused = match list(client, &kind).await {
             Ok(objects) => {
                 elastic +=
-                    objects.iter().filter(|object| kind.kind == "Pod" && names_least_workers(object)).count();
+                    objects.iter().filter(|object| kind.name == "Pod" && names_least_workers(object)).count();
                 let shape = kind.shape();
                 items.extend(objects.iter().filter(|object| object.is_object()).filter_map(|object| {
                     let mut object = kept(object, &shape)?;
                     // Objects in a list do not have these fields.
                     object["apiVersion"] = kind.api_version().into();
-                    object["kind"] = kind.kind.into();
+                    object["kind"] = kind.name.into();
                     Some(object)
                 }));
                 None
@@ -60,7 +60,7 @@ pub async fn take(client: &Client, catalogue: Catalogue, now: Timestamp) -> Resu
         all_asked.push(Asked {
             group: kind.group.to_owned(),
             resource: kind.plural.to_owned(),
-            kind: kind.kind.to_owned(),
+            kind: kind.name.to_owned(),
             refused,
         });
     }
@@ -77,7 +77,7 @@ async fn list(client: &Client, kind: &Kind) -> kube::Result<Vec<Value>> {
             Some(Value::Array(items)) => items,
             _ => Vec::new(),
         }),
-        Err(Error::Api(status)) if status.code == 403 && kind.kind == "ConfigMap" => learned(client).await,
+        Err(Error::Api(status)) if status.code == 403 && kind.name == "ConfigMap" => learned(client).await,
         Err(error) => Err(error),
     }
 }

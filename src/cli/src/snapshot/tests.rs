@@ -24,7 +24,7 @@ fn cluster(objects: Vec<Value>, forbidden: &[&str]) -> SavedCluster {
     let asked = kinds().into_iter().map(|kind| Asked {
         group: kind.group.to_owned(),
         resource: kind.plural.to_owned(),
-        kind: kind.kind.to_owned(),
+        kind: kind.name.to_owned(),
         refused: forbidden
             .contains(&kind.plural)
             .then(|| Refused { code: 403, message: format!("{} is forbidden", kind.plural) }),
@@ -253,10 +253,10 @@ fn no_secret_gets_into_a_snapshot() {
             "nodeStageSecretRef": {"name": SECRET}}, "drivers": [{"name": "d", "nodeID": SECRET}]});
     let mut all = Vec::new();
     for kind in kinds() {
-        let mut object = json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata(kind.plural), "parameters": {"k": SECRET},
+        let mut object = json!({"apiVersion": kind.api_version(), "kind": kind.name, "metadata": metadata(kind.plural), "parameters": {"k": SECRET},
             "description": SECRET, "data": {"token": SECRET}, "stringData": {"token": SECRET}, "status": {"conditions": [condition]}});
         object["spec"] = spec.clone();
-        match kind.kind {
+        match kind.name {
             "Pod" => (object["spec"], object["status"]) = (pod_spec(), status.clone()),
             // Their conditions are sentences of Poolwright.
             "NodePool" | "NodeClaim" => object["status"] = json!({}),

@@ -87,7 +87,7 @@ fn folded(title: &str, lines: &[String]) -> String {
 }
 
 /// Returns a text of others in one line in which nothing is markup.
-fn cell(text: &str) -> String {
+pub fn cell(text: &str) -> String {
     let line = one_line(text);
     let cut = line.char_indices().map(|(at, _)| at).find(|at| *at >= LINE);
     let (shown, rest) = line.split_at(cut.unwrap_or(line.len()));

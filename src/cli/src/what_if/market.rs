@@ -221,7 +221,8 @@ fn catalogues(snapshot: &Snapshot) -> impl Iterator<Item = &Catalogue> {
     snapshot.catalogues.values().filter_map(|sold| sold.as_deref().ok())
 }
 
-fn in_catalogues(snapshot: &mut Snapshot, mut change: impl FnMut(&Catalogue) -> Catalogue) {
+/// Changes what each node class sells.
+pub fn in_catalogues(snapshot: &mut Snapshot, mut change: impl FnMut(&Catalogue) -> Catalogue) {
     for sold in snapshot.catalogues.values_mut().flatten() {
         *sold = Arc::new(change(sold));
     }

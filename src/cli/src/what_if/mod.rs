@@ -12,12 +12,12 @@ mod difference;
 mod gpu;
 mod load;
 mod markdown;
-mod market;
+pub mod market;
 mod objects;
 mod outage;
 mod outcome;
 mod owned;
-mod pattern;
+pub mod pattern;
 mod rows;
 mod runner_up;
 mod table;
@@ -44,6 +44,7 @@ use crate::print::{TableLayout, counted};
 
 use answer::{Answer, RunnerUp, State};
 use base::Base;
+pub use markdown::cell;
 use outcome::Outcome;
 
 /// Compares the two plans and prints the answer.
@@ -115,7 +116,7 @@ fn answered(flags: &WhatIfFlags) -> Result<Answer, Failure> {
 }
 
 /// Returns the offerings that may be bought.
-fn offerings(snapshot: &Snapshot) -> Vec<&Offering> {
+pub fn offerings(snapshot: &Snapshot) -> Vec<&Offering> {
     let sold = |class: &NodeClassRef| snapshot.catalogues.get(class)?.as_deref().ok();
     buyable::offerings(snapshot.pools.values().map(|pool| &**pool), sold).collect()
 }
@@ -235,7 +236,7 @@ impl Planner<'_> {
 }
 
 /// Calls `plan` while the input has another snapshot.
-fn with_snapshot<T>(input: &mut Input, other: Snapshot, plan: impl FnOnce(&Input) -> T) -> T {
+pub fn with_snapshot<T>(input: &mut Input, other: Snapshot, plan: impl FnOnce(&Input) -> T) -> T {
     let kept = mem::replace(&mut input.snapshot, other);
     let planned = plan(input);
     input.snapshot = kept;

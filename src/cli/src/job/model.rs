@@ -1,0 +1,62 @@
+//! The GPU model that the pods of a job ask for.
+
+use poolwright_catalog::ResourceName;
+use poolwright_core::{PodKey, PodSpec, Snapshot};
+use poolwright_terms::labels;
+
+/// Returns whether a pod requests whole GPUs.
+pub fn wants_gpus(spec: &PodSpec) -> bool {
+    spec.requests.get(ResourceName::NVIDIA_GPU) > 0
+}
+
+/// Returns the snapshot in which the waiting pods with whole GPUs ask for this model, and for no other.
+pub fn asking_for(snapshot: &Snapshot, model: &str) -> Snapshot {
+    let mut other = snapshot.clone();
+    let pods = snapshot.pods.unbound().filter(|pod| wants_gpus(&pod.spec));
+    let changed: Vec<(PodKey, PodSpec)> =
+        pods.map(|pod| (pod.key.clone(), with_model(PodSpec::clone(&pod.spec), model))).collect();
+    for (key, spec) in changed {
+        other.pods.change(&key, |pod| pod.spec = spec.into());
+    }
+    other
+}
+
+fn with_model(mut spec: PodSpec, model: &str) -> PodSpec {
+    let mut is_free = false;
+    for term in spec.node_affinity.iter_mut().flatten() {
+        let before = term.requirements.len();
+        term.requirements.retain(|one| one.key != labels::GPU_MODEL);
+        // Terms are alternatives. One that asked for a model alone now asks for nothing.
+        is_free |= before > 0 && term.requirements.is_empty();
+    }
+    if is_free {
+        spec.node_affinity = None;
+    }
+    spec.node_selector.insert(labels::GPU_MODEL.to_owned(), model.to_owned());
+    spec
+}
+
+#[cfg(test)]
+mod tests {
+    use poolwright_core::{NodeSelectorTerm, Operator, Requirement};
+
+    use super::*;
+
+    fn requirement(key: &str) -> Requirement {
+        Requirement { key: key.to_owned(), operator: Operator::In(["a".to_owned()].into()) }
+    }
+
+    #[test]
+    fn the_model_replaces_those_that_a_pod_asks_for_and_nothing_else() {
+        let term = |keys: &[&str]| NodeSelectorTerm {
+            requirements: keys.iter().map(|key| requirement(key)).collect(),
+        };
+        let spec =
+            |terms: Vec<NodeSelectorTerm>| PodSpec { node_affinity: Some(terms), ..PodSpec::default() };
+        let changed = with_model(spec(vec![term(&[labels::GPU_MODEL, "zone"])]), "l4");
+        assert_eq!(changed.node_selector.get(labels::GPU_MODEL).map(String::as_str), Some("l4"));
+        assert_eq!(changed.node_affinity, Some(vec![term(&["zone"])]));
+        let free = with_model(spec(vec![term(&[labels::GPU_MODEL]), term(&["zone"])]), "l4");
+        assert_eq!(free.node_affinity, None, "one of two alternatives asked for a model alone");
+    }
+}

@@ -1,0 +1,170 @@
+//! The offerings on which a job may run, each with a plan for it alone.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use poolwright_catalog::{InstanceType, Offering, OfferingId, Price, ResourceName, UsdPerHour};
+use poolwright_core::plan::PlanOptions;
+use poolwright_core::{PodSpec, Snapshot};
+use poolwright_report::plan::Document;
+
+use super::model::wants_gpus;
+use crate::args::SearchFlags;
+use crate::exit::Failure;
+use crate::plan::Input;
+use crate::print::counted;
+use crate::what_if::{market, offerings, with_snapshot};
+
+/// An offering, and what becomes of the job there.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// The offering.
+    pub offering: Offering,
+    /// Its type.
+    pub kind: InstanceType,
+    /// What becomes of the job.
+    pub outcome: Outcome,
+}
+
+impl Offer {
+    /// Returns the name of its type.
+    pub fn type_name(&self) -> &str {
+        self.offering.id.instance_type.as_str()
+    }
+
+    /// Returns the model of its GPUs.
+    pub fn gpu_model(&self) -> Option<&str> {
+        Some(self.kind.gpu.as_ref()?.model.as_str())
+    }
+}
+
+/// What becomes of a job on nodes of one offering.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It runs.
+    Runs {
+        /// The number of nodes.
+        nodes: usize,
+        /// What they cost together, less what commitments pay.
+        usd_per_hour: UsdPerHour,
+    },
+    /// Nodes of it do not hold the job; the reason.
+    Unfit(String),
+    /// Its price is unknown; the reason.
+    Unpriced(String),
+}
+
+/// Plans for a job, with one offering at a time.
+pub struct Planner<'a> {
+    input: &'a mut Input,
+    options: &'a PlanOptions,
+    search: &'a SearchFlags,
+    at: Timestamp,
+    /// The notes of the first plan, and what it says about objects whose pods are not planned.
+    pub notes: Vec<String>,
+    has_planned: bool,
+}
+
+impl<'a> Planner<'a> {
+    /// Creates a planner for the objects of an input.
+    pub fn new(
+        input: &'a mut Input,
+        options: &'a PlanOptions,
+        search: &'a SearchFlags,
+        at: Timestamp,
+    ) -> Self {
+        Self { input, options, search, at, notes: Vec::new(), has_planned: false }
+    }
+
+    /// Plans for this job on each offering that may be bought: those with a GPU model, or else those with GPUs if a pod requests some.
+    pub fn offers(&mut self, job: &Snapshot, model: Option<&str>) -> Result<Vec<Offer>, Failure> {
+        let needs_gpus = job.pods.unbound().any(|pod| uses_gpus(&pod.spec));
+        let is_wanted = |kind: &InstanceType| match (&kind.gpu, model) {
+            (Some(gpu), Some(model)) => gpu.count > 0 && gpu.model.as_str() == model,
+            (Some(gpu), None) => gpu.count > 0 || !needs_gpus,
+            (None, Some(_)) => false,
+            (None, None) => !needs_gpus,
+        };
+        let mut sold: BTreeMap<&OfferingId, (&Offering, &InstanceType)> = BTreeMap::new();
+        let kind_of = |offering: &Offering| {
+            let mut catalogues = job.catalogues.values().filter_map(|sold| sold.as_deref().ok());
+            catalogues.find_map(|catalogue| catalogue.instance_type(&offering.id.instance_type))
+        };
+        for offering in offerings(job) {
+            if let Some(kind) = kind_of(offering).filter(|kind| is_wanted(kind)) {
+                sold.entry(&offering.id).or_insert((offering, kind));
+            }
+        }
+        let largest = job.pods.unbound().map(|pod| whole_gpus(&pod.spec)).max().unwrap_or(0);
+        let offer = |(offering, kind): (&Offering, &InstanceType)| -> Result<Offer, Failure> {
+            let gpus = kind.gpu.as_ref().map_or(0, |gpu| u64::from(gpu.count));
+            let outcome = if let Price::Unknown(why) = &offering.price {
+                Outcome::Unpriced(why.to_string())
+            } else if gpus < largest {
+                Outcome::Unfit(format!(
+                    "does not hold one pod: it has {}, and a pod requests {largest}",
+                    counted(usize::try_from(gpus).unwrap_or(usize::MAX), "GPU")
+                ))
+            } else {
+                self.planned(job, &offering.id)?
+            };
+            Ok(Offer { offering: offering.clone(), kind: kind.clone(), outcome })
+        };
+        sold.into_values().map(offer).collect()
+    }
+
+    /// Plans for the job with this offering alone.
+    fn planned(&mut self, job: &Snapshot, id: &OfferingId) -> Result<Outcome, Failure> {
+        let mut only = job.clone();
+        market::in_catalogues(&mut only, |catalogue| catalogue.filtered(|_, other| other.id == *id));
+        let (at, options, search) = (self.at, self.options, self.search);
+        let document = with_snapshot(self.input, only, |input| input.planned(at, options, search))?.document;
+        if !self.has_planned {
+            self.has_planned = true;
+            self.notes = notes(&document);
+        }
+        Ok(outcome(&document))
+    }
+}
+
+/// Returns whether a pod uses GPUs, whole ones or parts.
+fn uses_gpus(spec: &PodSpec) -> bool {
+    let is_gpu = |name: &str| name.starts_with("nvidia.com/");
+    wants_gpus(spec)
+        || spec.gpu_share.is_some()
+        || spec.requests.iter().any(|(name, _)| is_gpu(name.as_str()))
+}
+
+fn whole_gpus(spec: &PodSpec) -> u64 {
+    spec.requests.get(ResourceName::NVIDIA_GPU)
+}
+
+/// Reads the outcome from the plan.
+fn outcome(plan: &Document) -> Outcome {
+    match plan.unplaced.first() {
+        Some(first) => Outcome::Unfit(format!(
+            "{} without a node: {}",
+            counted(plan.unplaced.len(), "pod"),
+            first.message
+        )),
+        None if plan.nodes.is_empty() => Outcome::Unfit("the plan buys no node for the job".to_owned()),
+        None => Outcome::Runs { nodes: plan.nodes.len(), usd_per_hour: plan.cost_usd_per_hour },
+    }
+}
+
+/// Returns what a plan says about its input. That is the same with each offering.
+fn notes(plan: &Document) -> Vec<String> {
+    let refused = plan.refused.iter().map(|one| {
+        format!(
+            "the API server refuses {} of {}, which count as absent",
+            counted(one.pods, "pod"),
+            one.object
+        )
+    });
+    let unread = plan.unread.iter().map(|object| format!("{object} makes pods, but is not read"));
+    let elsewhere = plan
+        .on_unknown_nodes
+        .iter()
+        .map(|object| format!("{object} has pods on nodes that are not in the file"));
+    refused.chain(unread).chain(elsewhere).chain(plan.notes.iter().cloned()).collect()
+}

@@ -1,0 +1,76 @@
+//! Tests of whole answers, for a cluster whose sums can be done in the head.
+
+use clap::Parser;
+use poolwright_catalog::UsdPerHour;
+
+use super::answer::Answer;
+use super::answered;
+use super::testing::usd;
+use crate::args::{Cli, Command};
+use crate::exit::Failure;
+
+const CLUSTER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/savings.yaml");
+const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/savings.csv");
+const POOL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/manifests/pool.yaml");
+
+fn answer(args: &[&str]) -> Result<Answer, Failure> {
+    let typed = ["poolwright", "savings"].into_iter().chain(args.iter().copied());
+    let Command::Savings(flags) = Cli::try_parse_from(typed).expect("flags").command else {
+        panic!("it is savings")
+    };
+    answered(&flags)
+}
+
+fn found(args: &[&str]) -> Answer {
+    answer(args).unwrap_or_else(|failure| panic!("{args:?}: {failure:?}"))
+}
+
+#[test]
+fn pods_that_can_share_a_node_do_and_a_pod_without_a_controller_keeps_its_own() {
+    let answer = found(&["-f", CLUSTER, "--catalogue", PRICES]);
+    assert_eq!(answer.now.usd_per_hour, usd("4.5"), "three large nodes");
+    assert_eq!(
+        answer.best.usd_per_hour,
+        usd("3"),
+        "one that stays, one for 4 cores and half a core of the DaemonSet"
+    );
+    assert_eq!(answer.moves, 2);
+    let fixed: Vec<_> = answer.fixed.iter().map(|one| (one.pod.as_str(), one.node.as_str())).collect();
+    assert_eq!(fixed, [("ml/alone", "c")]);
+    let left_out: Vec<_> = answer.left_out.iter().map(|one| (one.node.as_str(), one.pods)).collect();
+    assert_eq!(left_out, [("d", 1)], "its price is unknown, so its pod counts nowhere");
+    let limit = answer.limit.expect("the plan has a bound");
+    assert!(limit > UsdPerHour::ZERO && limit <= usd("3"), "{limit}");
+    assert!(
+        answer.verdict.starts_with(
+            "Now $3,285.00/month on 3 nodes; the best plan costs $2,190.00/month (-33.3 %); nobody "
+        ),
+        "{}",
+        answer.verdict
+    );
+    assert!(answer.verdict.ends_with(" 1 node of unknown price is in none of these."), "{}", answer.verdict);
+    assert!(
+        answer.may_buy.ends_with(": large in z, on demand, because no spot node runs."),
+        "{}",
+        answer.may_buy
+    );
+    assert!(answer.notes.iter().any(|note| note.starts_with("1 pod without a node counts nowhere")));
+    assert!(answer.convert.is_none());
+}
+
+#[test]
+fn a_pool_that_sells_nothing_of_the_catalogue_saves_nothing() {
+    let answer = found(&["-f", CLUSTER, POOL, "--catalogue", PRICES]);
+    assert_eq!(answer.best, answer.now);
+    assert!(answer.verdict.contains("; no cheaper plan was found; "), "{}", answer.verdict);
+    assert!(answer.may_buy.contains("1 NodePool of Poolwright"), "{}", answer.may_buy);
+}
+
+#[test]
+fn without_prices_nothing_is_guessed() {
+    let Err(Failure::BadInput(told)) = answer(&["-f", CLUSTER]) else { panic!("no price is known") };
+    assert!(
+        told.starts_with("no node has a known price, for instance because the catalogue has no type "),
+        "{told}"
+    );
+}
