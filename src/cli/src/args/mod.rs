@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn every_command_that_reads_a_cluster_takes_the_flags_of_kubectl() {
         // These are about the whole cluster.
-        const WITHOUT_NAMESPACE: [&str; 4] = ["check", "controller", "open", "snapshot"];
+        const WITHOUT_NAMESPACE: [&str; 5] = ["check", "controller", "open", "savings", "snapshot"];
         let mut with_namespace = Vec::new();
         for command in command("poolwright").get_subcommands() {
             let name = command.get_name();

@@ -26,7 +26,7 @@ pub(crate) mod tests {
     /// older ones.
     pub(crate) fn buying(capacity_types: &[&str]) -> Snapshot {
         let requirement = json!({"key": CAPACITY_TYPE, "operator": "In", "values": capacity_types});
-        let class = json!({"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "a"});
+        let class = json!({"group": "poolwright.dev", "kind": "TestNodeClass", "name": "a"});
         let object = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodePool", "metadata": {"name": "gpu"},
             "spec": {"template": {"spec": {"nodeClassRef": class, "requirements": [requirement]}}}});
         let pool = intake::node_pool(&serde_json::from_value(object).expect("a pool"));

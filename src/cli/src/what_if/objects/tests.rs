@@ -100,7 +100,7 @@ fn what_a_missing_object_has_made_is_named_and_goes_when_the_object_is_added() {
 fn replicas_are_those_of_a_deployment_and_of_its_set_and_surplus_pods_go() {
     let mut files = base(None);
     let told = files.scale(&Replicas { of: named("deploy", "web"), number: 1 }).expect("it is there");
-    assert_eq!(told, "--replicas: Deployment ml/web has 1 replicas instead of 3");
+    assert_eq!(told, "--replicas: Deployment ml/web has 1 replica instead of 3");
     let replicas: Vec<_> = files.objects().filter_map(|one| one["spec"]["replicas"].as_u64()).collect();
     assert_eq!(replicas, [1, 1]);
     assert_eq!(names(&files), ["web", "web-1", "web-1-a", "train"], "the pod with a node stays");
