@@ -279,6 +279,8 @@ mod tests {
             "top --snapshot f",
             "what-if --snapshot f --base nothing --no-spot",
             "what-if --snapshot f --context c --no-spot",
+            "savings --snapshot f --context c",
+            "savings --snapshot f -f c.yaml",
         ] {
             let parsed = Cli::try_parse_from(["poolwright"].into_iter().chain(typed.split(' ')));
             let refused = parsed.expect_err(typed).to_string();

@@ -19,7 +19,7 @@ use super::{InputFlags, PoolRules, PreferenceMode, SearchFlags, SharingMode};
         kubectl get nodes,pods,daemonsets,pv,pvc -A -o yaml > cluster.yaml\n  \
         poolwright savings -f cluster.yaml\n\n  \
         # With Karpenter's pools, as a comment for a ticket\n  \
-        kubectl get nodepools,ec2nodeclasses -o yaml > pools.yaml\n  \
+        kubectl get nodepools -o yaml > pools.yaml\n  \
         poolwright savings -f cluster.yaml pools.yaml -o markdown\n\n\
         Exit codes: 0 answered, 1 failed, 2 bad usage or input."
 )]

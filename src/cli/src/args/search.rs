@@ -19,7 +19,7 @@ const FINISH_PODS: u64 = 100;
 pub struct SearchFlags {
     /// Stop after this long with the best plan so far (5s, 500ms, 1m) [default: 5s]
     ///
-    /// The search ends earlier when the plan is provably good enough.
+    /// The search ends earlier when the plan is provably good enough. If a command makes several plans, each has this time.
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "How far to search")]
     pub time_limit: Option<SignedDuration>,
 

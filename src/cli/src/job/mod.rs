@@ -4,12 +4,13 @@
 //! `poolwright_report::job` tells how long the job takes there.
 
 mod csv_lines;
-mod model;
+pub mod model;
 mod offers;
 mod rows;
 mod table;
 #[cfg(test)]
 mod tests;
+mod zones;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -93,12 +94,12 @@ fn answered(flags: &JobFlags) -> Result<Answer, Failure> {
     check(&name, &input.snapshot, &models)?;
     let job = alone(&input.snapshot);
     let (mut offers, mut not_sold) = (Vec::new(), Vec::new());
-    let mut planner = Planner::new(&mut input, &options, &search, at);
     let wanted: Vec<Option<&str>> = if models.is_empty() {
         vec![None]
     } else {
         models.iter().map(|model| Some(model.as_str())).collect()
     };
+    let mut planner = Planner::new(&mut input, &options, &search, at, wanted.len());
     for model in wanted {
         let job = model.map_or_else(|| job.clone(), |model| model::asking_for(&job, model));
         let found = planner.offers(&job, model)?;

@@ -22,18 +22,24 @@ pub fn asking_for(snapshot: &Snapshot, model: &str) -> Snapshot {
 }
 
 fn with_model(mut spec: PodSpec, model: &str) -> PodSpec {
+    keep_rules(&mut spec, |key| key != labels::GPU_MODEL);
+    spec.node_selector.insert(labels::GPU_MODEL.to_owned(), model.to_owned());
+    spec
+}
+
+/// Drops what a pod requires of labels of its node, apart from the labels to keep.
+pub fn keep_rules(spec: &mut PodSpec, keep: impl Fn(&str) -> bool) {
+    spec.node_selector.retain(|key, _| keep(key));
     let mut is_free = false;
     for term in spec.node_affinity.iter_mut().flatten() {
         let before = term.requirements.len();
-        term.requirements.retain(|one| one.key != labels::GPU_MODEL);
-        // Terms are alternatives. One that asked for a model alone now asks for nothing.
+        term.requirements.retain(|one| keep(&one.key));
+        // Terms are alternatives. One that asked for such labels alone now asks for nothing.
         is_free |= before > 0 && term.requirements.is_empty();
     }
     if is_free {
         spec.node_affinity = None;
     }
-    spec.node_selector.insert(labels::GPU_MODEL.to_owned(), model.to_owned());
-    spec
 }
 
 #[cfg(test)]

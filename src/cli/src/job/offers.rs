@@ -1,19 +1,28 @@
 //! The offerings on which a job may run, each with a plan for it alone.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use poolwright_catalog::{InstanceType, Offering, OfferingId, Price, ResourceName, UsdPerHour};
+use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::plan::PlanOptions;
 use poolwright_core::{PodSpec, Snapshot};
 use poolwright_report::plan::Document;
 
 use super::model::wants_gpus;
+use super::zones;
 use crate::args::SearchFlags;
 use crate::exit::Failure;
 use crate::plan::Input;
 use crate::print::counted;
 use crate::what_if::{market, offerings, with_snapshot};
+
+/// How long all plans may search together, about.
+const ALL_PLANS: Duration = Duration::from_mins(1);
+
+/// How long each plan may search at least.
+const LEAST: Duration = Duration::from_millis(100);
 
 /// An offering, and what becomes of the job there.
 #[derive(Clone, Debug)]
@@ -60,20 +69,26 @@ pub struct Planner<'a> {
     options: &'a PlanOptions,
     search: &'a SearchFlags,
     at: Timestamp,
+    /// Its monotonic clock started with the planner.
+    clock: SystemClock,
+    /// The number of calls of [`Self::offers`] that share the time that is left.
+    calls_left: usize,
     /// The notes of the first plan, and what it says about objects whose pods are not planned.
     pub notes: Vec<String>,
     has_planned: bool,
 }
 
 impl<'a> Planner<'a> {
-    /// Creates a planner for the objects of an input.
+    /// Creates a planner for the objects of an input. [`Self::offers`] will be called `calls` times.
     pub fn new(
         input: &'a mut Input,
         options: &'a PlanOptions,
         search: &'a SearchFlags,
         at: Timestamp,
+        calls: usize,
     ) -> Self {
-        Self { input, options, search, at, notes: Vec::new(), has_planned: false }
+        let clock = SystemClock::new();
+        Self { input, options, search, at, clock, calls_left: calls, notes: Vec::new(), has_planned: false }
     }
 
     /// Plans for this job on each offering that may be bought: those with a GPU model, or else those with GPUs if a pod requests some.
@@ -96,35 +111,78 @@ impl<'a> Planner<'a> {
             }
         }
         let largest = job.pods.unbound().map(|pod| whole_gpus(&pod.spec)).max().unwrap_or(0);
-        let offer = |(offering, kind): (&Offering, &InstanceType)| -> Result<Offer, Failure> {
-            let gpus = kind.gpu.as_ref().map_or(0, |gpu| u64::from(gpu.count));
-            let outcome = if let Price::Unknown(why) = &offering.price {
-                Outcome::Unpriced(why.to_string())
-            } else if gpus < largest {
-                Outcome::Unfit(format!(
-                    "does not hold one pod: it has {}, and a pod requests {largest}",
-                    counted(usize::try_from(gpus).unwrap_or(usize::MAX), "GPU")
-                ))
-            } else {
-                self.planned(job, &offering.id)?
+        let zones_matter = zones::matter(job, self.options);
+        // One of all offerings that need the same plan.
+        let mut asked: Vec<&Offering> = Vec::new();
+        let mut places: Vec<Result<usize, Outcome>> = Vec::new();
+        for &(offering, kind) in sold.values() {
+            if let Some(known) = without_plan(offering, kind, largest) {
+                places.push(Err(known));
+                continue;
+            }
+            let of_type = asked.iter().enumerate().rev();
+            let mut of_type =
+                of_type.take_while(|(_, other)| other.id.instance_type == offering.id.instance_type);
+            let same = of_type.find(|(_, other)| !zones_matter && zones::are_alike(other, offering));
+            let same = same.map(|(place, _)| place);
+            places.push(Ok(same.unwrap_or(asked.len())));
+            if same.is_none() {
+                asked.push(offering);
+            }
+        }
+        let begun = self.clock.monotonic();
+        let end = begun + share(ALL_PLANS.saturating_sub(begun), self.calls_left);
+        self.calls_left = self.calls_left.saturating_sub(1);
+        let mut outcomes = Vec::with_capacity(asked.len());
+        for (done, offering) in asked.iter().enumerate() {
+            let left = end.saturating_sub(self.clock.monotonic());
+            outcomes.push(self.planned(job, &offering.id, share(left, asked.len() - done))?);
+        }
+        let offer = |((offering, kind), place): ((&Offering, &InstanceType), Result<usize, Outcome>)| {
+            let outcome = match place {
+                Ok(place) => outcomes[place].clone(),
+                Err(known) => known,
             };
-            Ok(Offer { offering: offering.clone(), kind: kind.clone(), outcome })
+            Offer { offering: offering.clone(), kind: kind.clone(), outcome }
         };
-        sold.into_values().map(offer).collect()
+        Ok(sold.into_values().zip(places).map(offer).collect())
     }
 
-    /// Plans for the job with this offering alone.
-    fn planned(&mut self, job: &Snapshot, id: &OfferingId) -> Result<Outcome, Failure> {
+    /// Plans for the job with this offering alone, in this time.
+    fn planned(&mut self, job: &Snapshot, id: &OfferingId, time: Duration) -> Result<Outcome, Failure> {
         let mut only = job.clone();
         market::in_catalogues(&mut only, |catalogue| catalogue.filtered(|_, other| other.id == *id));
-        let (at, options, search) = (self.at, self.options, self.search);
-        let document = with_snapshot(self.input, only, |input| input.planned(at, options, search))?.document;
+        let (at, options) = (self.at, self.options);
+        let time = self.search.time_limit().map_or(time, |most| most.min(time));
+        let time_limit = SignedDuration::try_from(time).ok();
+        let search = SearchFlags { time_limit, ..self.search.clone() };
+        let document = with_snapshot(self.input, only, |input| input.planned(at, options, &search))?.document;
         if !self.has_planned {
             self.has_planned = true;
             self.notes = notes(&document);
         }
         Ok(outcome(&document))
     }
+}
+
+/// Returns the part of the time that is left which the next of so many has.
+fn share(left: Duration, all: usize) -> Duration {
+    let all = u32::try_from(all).unwrap_or(u32::MAX).max(1);
+    (left / all).max(LEAST)
+}
+
+/// Returns what becomes of the job on an offering, if that is known without a plan. `largest` is the most GPUs of a pod.
+fn without_plan(offering: &Offering, kind: &InstanceType, largest: u64) -> Option<Outcome> {
+    let gpus = kind.gpu.as_ref().map_or(0, |gpu| u64::from(gpu.count));
+    if let Price::Unknown(why) = &offering.price {
+        return Some(Outcome::Unpriced(why.to_string()));
+    }
+    (gpus < largest).then(|| {
+        Outcome::Unfit(format!(
+            "does not hold one pod: it has {}, and a pod requests {largest}",
+            counted(usize::try_from(gpus).unwrap_or(usize::MAX), "GPU")
+        ))
+    })
 }
 
 /// Returns whether a pod uses GPUs, whole ones or parts.
@@ -167,4 +225,18 @@ fn notes(plan: &Document) -> Vec<String> {
         .iter()
         .map(|object| format!("{object} has pods on nodes that are not in the file"));
     refused.chain(unread).chain(elsewhere).chain(plan.notes.iter().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_share_the_time_that_is_left_and_each_has_some() {
+        assert_eq!(share(ALL_PLANS, 3), Duration::from_secs(20));
+        assert_eq!(share(Duration::from_secs(20), 1), Duration::from_secs(20));
+        for (left, plans) in [(ALL_PLANS, 1_000_000), (Duration::ZERO, 1), (Duration::ZERO, 0)] {
+            assert_eq!(share(left, plans), LEAST);
+        }
+    }
 }

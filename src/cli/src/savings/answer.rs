@@ -52,6 +52,8 @@ pub struct Answer {
     pub dearest: Vec<DearNode>,
     /// The number of pods that move in the best plan.
     pub moves: usize,
+    /// The number of nodes that stay in the best plan.
+    pub stays: usize,
     /// Pods that cannot move.
     pub fixed: Vec<FixedPod>,
     /// Nodes without a known price. They and their pods are in neither side.
@@ -190,6 +192,7 @@ impl Answer {
             kinds: kinds(&running, &best),
             dearest: dearest(&running, &best),
             moves: best.moves,
+            stays: best.stays.len(),
             fixed,
             left_out,
             convert,

@@ -1,6 +1,6 @@
 //! What `convert` makes of Karpenter's NodePools, as the pools of the best plan, and as a summary.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_provider_contract::karpenter::Outcome;
 use serde::Serialize;
@@ -48,9 +48,13 @@ pub fn converted(karpenter: &[Value], running: &mut [Value], next: String) -> Co
         |object: &&Value| object["kind"] != "Node" && object.to_string().contains("karpenter");
     let users: Vec<Value> = running.iter().filter(is_of_karpenter).cloned().collect();
     let all = convert(&[named("Karpenter", karpenter), named("pods", &users)]);
+    let mut places = BTreeMap::new();
+    for (place, object) in running.iter().enumerate() {
+        places.entry(id(object)).or_insert(place);
+    }
     for made in &all.workloads {
-        if let Some(object) = running.iter_mut().find(|object| is_same(object, made)) {
-            object["spec"] = made["spec"].clone();
+        if let Some(place) = places.get(&id(made)) {
+            running[*place]["spec"] = made["spec"].clone();
         }
     }
     let is_pool = |object: &str| object.starts_with("NodePool/") || object.contains("NodeClass/");
@@ -99,13 +103,11 @@ fn named(name: &str, objects: &[Value]) -> Source {
     Source { name: name.to_owned(), ..super::read::file(objects) }
 }
 
-/// Returns whether two objects have one kind, namespace and name.
-fn is_same(one: &Value, other: &Value) -> bool {
-    let id = |object: &Value| {
-        let meta = &object["metadata"];
-        [object["kind"].clone(), meta["namespace"].clone(), meta["name"].clone()]
-    };
-    id(one) == id(other)
+/// Returns the kind, namespace and name of an object; each empty if it has none.
+fn id(object: &Value) -> [String; 3] {
+    let meta = &object["metadata"];
+    [&object["kind"], &meta["namespace"], &meta["name"]]
+        .map(|part| part.as_str().unwrap_or_default().to_owned())
 }
 
 #[cfg(test)]
@@ -138,13 +140,23 @@ mod tests {
             },
             "status": {"phase": "Running"},
         });
-        let mut running = [pod];
+        let mut other = pod.clone();
+        other["metadata"]["namespace"] = "web".into();
+        other["metadata"]["uid"] = "v".into();
+        other["spec"]["nodeSelector"] = json!({"karpenter.sh/capacity-type": "spot"});
+        let mut running = [pod, other];
         let made = converted(&[pool], &mut running, "convert".to_owned());
         assert_eq!((made.summary.of, made.summary.pools), (1, 1), "{:?}", made.summary.problems);
         assert_eq!(made.objects[0]["apiVersion"], "poolwright.dev/v1alpha1");
         let selector = &running[0]["spec"]["nodeSelector"];
         assert_eq!(selector, &json!({"poolwright.dev/capacity-type": "on-demand"}));
         assert_eq!(running[0]["status"]["phase"], "Running", "the pod still runs");
+        let selector = &running[1]["spec"]["nodeSelector"];
+        assert_eq!(
+            selector,
+            &json!({"poolwright.dev/capacity-type": "spot"}),
+            "one of the same name elsewhere"
+        );
     }
 
     #[test]

@@ -84,15 +84,11 @@ fn answered(flags: &SavingsFlags) -> Result<Answer, Failure> {
     options.baselines = false;
     let mut planner = Planner { input, options, search: &flags.search, now };
     let fixed = fixed_pods(&planner, &running);
-    let stays: Stays = fixed
-        .iter()
-        .rev()
-        .map(|one| (one.node.clone(), format!("pod {} cannot move, because {}", one.pod, one.why)))
-        .collect();
+    let stays = staying(&running, &fixed);
     let found = best(&mut planner, &running, stays)?;
     let limit = limit::limit(&mut planner, &running, prices)?;
     let (best, dearer) = cheaper(&running, found);
-    // Nodes may advertise more room than the catalogue promises, and then the bound is none for them.
+    // Nodes that stay may hold more than the catalogue knows of, and then the bound is none for them.
     let limit = limit.filter(|limit| *limit <= best.cost);
     let mut notes = objects.notes.clone();
     notes.extend(dearer);
@@ -119,6 +115,16 @@ fn fixed_pods(planner: &Planner<'_>, running: &[Running]) -> Vec<FixedPod> {
         }
     }
     all
+}
+
+/// Returns the nodes that stay in every plan: those of the control plane, and those with pods that cannot move.
+fn staying(running: &[Running], fixed: &[FixedPod]) -> Stays {
+    let of_pods = fixed.iter().rev();
+    let of_pods =
+        of_pods.map(|one| (one.node.clone(), format!("pod {} cannot move, because {}", one.pod, one.why)));
+    let of_cluster = running.iter().filter(|node| node.is_control_plane);
+    let of_cluster = of_cluster.map(|node| (node.name.clone(), "it is of the control plane".to_owned()));
+    of_pods.chain(of_cluster).collect()
 }
 
 /// Returns the plan in which all nodes stay if the best plan does not cost less, with a note.
@@ -192,8 +198,8 @@ fn assumptions(answer: &Answer, prices: &Catalogue) -> Vec<String> {
     }
     if answer.limit.is_some() {
         all.push(
-            "The lower limit lets every pod move and ignores rules of pods about each other, preferences and limits of pools. \
-             It is for what may be bought and what runs."
+            "The lower limit lets every pod move. It ignores rules of pods about each other and about labels of users, preferences, \
+             volumes, DaemonSets and limits of pools. It is for what may be bought and what runs, and for known prices."
                 .to_owned(),
         );
     }

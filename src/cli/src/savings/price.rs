@@ -28,7 +28,8 @@ pub fn of_node(node: &Node, claim: Option<&Claim>, prices: &Catalogue) -> Result
     }
     let OfferingId { instance_type, zone, capacity_type } = &wanted;
     let described = format!("{instance_type} in {zone} ({capacity_type})");
-    let Some(offering) = found(&wanted, prices) else {
+    let region = node.labels.get(labels::REGION).map(String::as_str);
+    let Some(offering) = found(&wanted, region, prices) else {
         return Err(format!("the catalogue has no {described}"));
     };
     let Some(price) = offering.price.known() else {
@@ -61,17 +62,17 @@ fn of_labels(node: &Node) -> Result<(OfferingId, bool), String> {
     Ok((offering, capacity_type.is_none()))
 }
 
-/// Returns an offering. A catalogue without zones has it in its region.
-fn found<'c>(wanted: &OfferingId, prices: &'c Catalogue) -> Option<&'c Offering> {
-    prices.offering(wanted).or_else(|| {
-        let anywhere = prices.offering(&OfferingId { zone: Zone::new(Zone::ANY), ..wanted.clone() })?;
-        let is_there = |region: &String| wanted.zone.as_str().starts_with(region.as_str());
-        anywhere.region.as_ref().is_none_or(is_there).then_some(anywhere)
-    })
+/// Returns an offering in its zone. A catalogue of prices by region has it in a zone named like the region of the node, and one without
+/// regions in [`Zone::ANY`].
+fn found<'c>(wanted: &OfferingId, region: Option<&str>, prices: &'c Catalogue) -> Option<&'c Offering> {
+    let in_zone = |zone: &str| prices.offering(&OfferingId { zone: Zone::new(zone), ..wanted.clone() });
+    prices.offering(wanted).or_else(|| in_zone(region?)).or_else(|| in_zone(Zone::ANY))
 }
 
 #[cfg(test)]
 mod tests {
+    use poolwright_catalog::read_csv;
+
     use super::super::testing::{catalogue, node};
     use super::*;
 
@@ -95,6 +96,23 @@ mod tests {
         }
         let silent = priced(&[]).expect("it counts as on demand");
         assert_eq!((silent.price, silent.is_assumed), (UsdPerHour::from_micros(1_000_000), true));
+    }
+
+    #[test]
+    fn prices_by_region_are_those_of_nodes_in_its_zones() {
+        let prices = "instance_type,region,arch,allocatable_cpu_milli,allocatable_memory_mib,allocatable_pods,gpu_model,gpu_count,\
+                      gpu_memory_mib_each,on_demand_usd_per_hour,price_source\n\
+                      small,europe-west4,amd64,4000,16384,110,,0,,1.00,a letter\n";
+        let prices = read_csv(&[("prices.csv", prices)]).expect("a catalogue");
+        let mut of = node("n", "small", 4);
+        of.labels.insert(labels::ZONE.to_owned(), "europe-west4-b".to_owned());
+        assert!(of_node(&of, None, &prices).is_err(), "its region is unknown");
+        of.labels.insert(labels::REGION.to_owned(), "europe-west4".to_owned());
+        let found = of_node(&of, None, &prices).expect("the region has a price");
+        assert_eq!(
+            (found.offering.zone.as_str(), found.price),
+            ("europe-west4", UsdPerHour::from_micros(1_000_000))
+        );
     }
 
     #[test]

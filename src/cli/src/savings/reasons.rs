@@ -18,7 +18,8 @@ pub fn reasons(running: &[Running], best: &Best) -> Vec<String> {
         unrequested.per_month(),
         part(unrequested, whole)
     ));
-    let idle: Vec<&Running> = running.iter().filter(|node| node.pods.is_empty()).collect();
+    let idle: Vec<&Running> =
+        running.iter().filter(|node| node.pods.is_empty() && !node.is_control_plane).collect();
     if !idle.is_empty() {
         let cost = cost(idle.iter().copied());
         told.push(format!(
@@ -72,6 +73,17 @@ mod tests {
                 "1 node of $1,095.00/month stays in the best plan.",
             ],
             "an empty node, half of one and none of the third: $2.25 of $4.50 an hour"
+        );
+    }
+
+    #[test]
+    fn a_node_of_the_control_plane_is_not_without_work() {
+        let mut found = found();
+        found.running[0].is_control_plane = true;
+        let told = reasons(&found.running, &found.best);
+        assert!(
+            found.running[0].pods.is_empty() && !told.iter().any(|one| one.contains("without work")),
+            "{told:?}"
         );
     }
 }

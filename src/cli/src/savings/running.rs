@@ -3,6 +3,7 @@
 use poolwright_catalog::{Catalogue, ResourceList, ResourceName, Usd, UsdPerHour};
 use poolwright_core::{PodKey, PodRole, Snapshot};
 use poolwright_report::money::Ratio;
+use poolwright_terms::domains;
 
 use super::price::{self, Priced};
 
@@ -18,6 +19,8 @@ pub struct Running {
     pub priced: Priced,
     /// The resource of which the largest part is requested, and that part; `None` if it advertises none.
     pub fullest: Option<(ResourceName, Ratio)>,
+    /// Whether it is of the control plane, so that it stays whatever runs on it.
+    pub is_control_plane: bool,
     /// The pods that need a place, if it goes.
     pub pods: Vec<PodKey>,
 }
@@ -62,7 +65,8 @@ pub fn of(snapshot: &Snapshot, prices: &Catalogue) -> (Vec<Running>, Vec<Unprice
             Ok(priced) => {
                 let requested = there.map(|there| there.requests.clone()).unwrap_or_default();
                 let fullest = fullest(&node.allocatable, &requested);
-                running.push(Running { name: node.name.clone(), priced, fullest, pods });
+                let is_control_plane = node.labels.keys().any(|key| domains::is_control_plane(key));
+                running.push(Running { name: node.name.clone(), priced, fullest, is_control_plane, pods });
             }
             Err(why) => unpriced.push(Unpriced { name: node.name.clone(), why, pods: pods.len() }),
         }

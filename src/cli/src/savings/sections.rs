@@ -29,12 +29,14 @@ fn moves(answer: &Answer) -> String {
     if answer.moves == 0 {
         return "The best plan needs no move of a pod.".to_owned();
     }
-    let fixed = match answer.fixed.len() {
-        0 => "every pod can move".to_owned(),
-        1 => "1 pod cannot move, so its node stays".to_owned(),
-        some => format!("{} cannot move, so their nodes stay", counted(some, "pod")),
+    let stay =
+        format!("{} {}", counted(answer.stays, "node"), if answer.stays == 1 { "stays" } else { "stay" });
+    let rest = match (answer.fixed.len(), answer.stays) {
+        (0, 0) => "every pod can move".to_owned(),
+        (0, _) => stay,
+        (some, _) => format!("{} cannot move, and {stay}", counted(some, "pod")),
     };
-    format!("{:#}/month needs moves of {}; {fixed}.", answer.best.usd_per_month, counted(answer.moves, "pod"))
+    format!("{:#}/month needs moves of {}; {rest}.", answer.best.usd_per_month, counted(answer.moves, "pod"))
 }
 
 /// Returns the first lines, and how many more there are.
@@ -82,10 +84,12 @@ mod tests {
             let found = all.iter().find(|(one, _)| *one == title);
             found.map(|(_, lines)| lines.join("\n")).unwrap_or_default()
         };
-        assert_eq!(
-            of("Moves"),
-            "$1,825.00/month needs moves of 1 pod; 1 pod cannot move, so its node stays."
-        );
+        assert_eq!(of("Moves"), "$1,825.00/month needs moves of 1 pod; 1 pod cannot move, and 1 node stays.");
+        // A pod that can move may have no other place.
+        answer.fixed.clear();
+        assert_eq!(moves(&answer), "$1,825.00/month needs moves of 1 pod; 1 node stays.");
+        answer.stays = 0;
+        assert_eq!(moves(&answer), "$1,825.00/month needs moves of 1 pod; every pod can move.");
         assert_eq!(of("Pods that cannot move"), "ml/q on node stays: no controller would make it anew");
         assert_eq!(
             of("Karpenter's pools"),

@@ -4,8 +4,8 @@ use clap::Parser;
 use poolwright_catalog::UsdPerHour;
 
 use super::answer::Answer;
-use super::answered;
-use super::testing::usd;
+use super::testing::{catalogue, cluster, node, usd};
+use super::{answered, running, staying};
 use crate::args::{Cli, Command};
 use crate::exit::Failure;
 
@@ -56,6 +56,16 @@ fn pods_that_can_share_a_node_do_and_a_pod_without_a_controller_keeps_its_own() 
     );
     assert!(answer.notes.iter().any(|note| note.starts_with("1 pod without a node counts nowhere")));
     assert!(answer.convert.is_none());
+}
+
+#[test]
+fn a_node_of_the_control_plane_stays() {
+    let mut master = node("master", "small", 4);
+    master.labels.insert("node-role.kubernetes.io/control-plane".to_owned(), String::new());
+    let all = cluster(vec![master, node("a", "small", 4)], Vec::new());
+    let (running, _) = running::of(&all, &catalogue());
+    let stays: Vec<_> = staying(&running, &[]).into_iter().collect();
+    assert_eq!(stays, [("master".to_owned(), "it is of the control plane".to_owned())]);
 }
 
 #[test]
