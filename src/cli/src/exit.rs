@@ -54,6 +54,14 @@ impl Failure {
     }
 }
 
+/// Returns what became of the last writing of a command that has its exit code already. The code stays if the reader is gone.
+pub fn unless_gone(written: io::Result<()>) -> Result<(), Failure> {
+    match written.map_err(Failure::writing) {
+        Err(Failure::ReaderGone) => Ok(()),
+        other => other,
+    }
+}
+
 /// A flag that cannot be used, found by code that also returns other errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -144,5 +152,7 @@ mod tests {
         assert!(matches!(gone, Failure::ReaderGone));
         let full = Failure::writing(io::Error::from(io::ErrorKind::StorageFull));
         assert!(matches!(full, Failure::Other(_)));
+        assert!(unless_gone(Err(io::Error::from(io::ErrorKind::BrokenPipe))).is_ok());
+        assert!(unless_gone(Err(io::Error::from(io::ErrorKind::StorageFull))).is_err());
     }
 }

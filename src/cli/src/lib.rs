@@ -131,6 +131,7 @@ fn run(cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Solve(flags) => solve::run(&flags, &mut out),
         Command::Version(flags) => version::run(&flags, &mut out),
     }?;
-    out.flush().map_err(Failure::writing)?;
+    // Who looks at the exit code may read only the first lines.
+    exit::unless_gone(out.flush())?;
     Ok(outcome)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use poolwright_controller::clock::SystemClock;
 use poolwright_core::plan::PlanOptions;
-use poolwright_core::{PodKey, PodPhase};
+use poolwright_core::{PodKey, PodPhase, PodRole};
 use poolwright_report::plan::{Document, DocumentContext, Refusal, document};
 
 use super::{Input, PlanWithRoom, joined, lost, plan_with_room};
@@ -25,6 +25,14 @@ impl Input {
     /// Returns the name of a pod, as plans show it.
     pub fn name_of(&self, pod: &PodKey) -> String {
         self.names.name(pod)
+    }
+
+    /// Returns the pods that others preempt, and that no controller makes anew.
+    pub fn preempted_for_good(&self) -> impl Iterator<Item = &PodKey> {
+        self.preempting.iter().flat_map(|one| &one.victims).filter(move |victim| {
+            let victim = self.snapshot.pods.get(*victim);
+            victim.is_some_and(|pod| pod.role == PodRole::Workload && pod.phase == PodPhase::Finished)
+        })
     }
 
     /// Plans as the controller does.

@@ -53,6 +53,8 @@ use crate::{not_sold, overrides, price_age, print, scheduler, solve};
 use commitments::Prepaid;
 pub use compared::Planned;
 pub use given::{Given, notes_on};
+#[cfg(test)]
+pub use pool::implicit;
 pub use pool::sold_by_missing;
 
 /// The input of a plan, with what is needed to describe it.

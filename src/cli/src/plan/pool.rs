@@ -324,7 +324,8 @@ fn provider(offers: &Offers, notes: &mut Vec<String>) -> Option<String> {
     Some(provider)
 }
 
-fn implicit() -> Pool {
+/// Returns the pool of an input without pools.
+pub fn implicit() -> Pool {
     Pool {
         name: PoolName(IMPLICIT.to_owned()),
         uid: Uid(IMPLICIT.to_owned()),

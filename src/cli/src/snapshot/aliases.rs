@@ -162,7 +162,11 @@ fn ephemeral_claims(item: &Value, aliases: &BTreeMap<String, String>) -> Vec<(St
 }
 
 fn is_public_key(key: &str) -> bool {
-    let domain = key.split_once('/').map_or(key, |(domain, _)| domain);
+    let (domain, rest) = key.split_once('/').unwrap_or((key, ""));
+    // A tag of a cloud ends with the name of a cluster: `kubernetes.io/cluster/prod`. No label has two slashes.
+    if rest.contains('/') {
+        return false;
+    }
     let is_in =
         |known: &&str| domain.strip_suffix(*known).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     // Node affinity by field names a node so.
@@ -245,7 +249,12 @@ mod tests {
     fn tasks_of_a_volcano_group_have_the_aliases_of_their_label() {
         let group = json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "lot"},
             "spec": {"minMember": 2, "minTaskMember": {"reader": 2}, "queue": "slow", "networkTopology": {"mode": "soft", "x": 1}}});
-        let group = kept(&group, Shapes::new().of(&group).expect("it is in snapshots")).expect("an object");
+        let written = group;
+        let mut group =
+            kept(&written, Shapes::new().of(&written).expect("it is in snapshots")).expect("an object");
+        for field in ["apiVersion", "kind"] {
+            group[field] = written[field].clone();
+        }
         let pod = versioned(
             json!({"kind": "Pod", "metadata": {"name": "p", "labels": {"volcano.sh/task-spec": "reader"},
             "annotations": {"scheduling.k8s.io/group-name": "lot"}}}),
@@ -262,6 +271,14 @@ mod tests {
         assert_ne!(task, "reader");
         assert_eq!(group["spec"], spec);
         assert_eq!(pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"], group["metadata"]["name"]);
+    }
+
+    #[test]
+    fn the_name_of_a_cluster_in_the_key_of_a_tag_is_not_public() {
+        assert!(is_public_key("kubernetes.io/hostname") && is_public_key("karpenter.sh/discovery"));
+        for key in ["kubernetes.io/cluster/acme", "k8s.io/cluster-autoscaler/acme"] {
+            assert!(!is_public_key(key), "{key}");
+        }
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub const KINDS: [Row; 27] = [
          offerings { instanceType zone capacityType usdPerHour allocatable:amounts } readinessGates { conditionType } \
          pods:podkey deadlines { launch registration initialization termination } } \
          status { providerID:machine nodeName:node offering { instanceType zone capacityType } \
-         price { usdPerHour source asOf } allocatable:amounts interruption { kind noticed deadline message:text } \
+         price { usdPerHour source:text asOf } allocatable:amounts interruption { kind noticed deadline message:text } \
          conditions:@own-condition }",
     ),
     ("apps", "v1", "daemonsets", "DaemonSet", "daemonset", "@meta spec { template:@template }"),

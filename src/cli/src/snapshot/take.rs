@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kube::api::{GetParams, ListParams};
 use kube::core::Request;
 use kube::{Client, Error};
-use poolwright_catalog::Catalogue;
+use poolwright_catalog::{Catalogue, Price, PriceSource};
 use poolwright_controller::LIVES;
 use serde_json::Value;
 
@@ -21,6 +21,9 @@ use crate::print::counted;
 const NAMESPACE: &str = "poolwright";
 /// The variable by which the operator of elastic PyTorchJobs says how many workers a job needs at least.
 const LEAST_WORKERS: &str = "PET_NNODES";
+
+/// What an anonymous snapshot names as the source of prices and rates.
+const NO_SOURCE: &str = "catalogue of the snapshot";
 
 /// A snapshot, and what it lacks.
 pub struct Taken {
@@ -93,6 +96,22 @@ async fn learned(client: &Client) -> kube::Result<Vec<Value>> {
     }
 }
 
+/// Returns the catalogue without the origins of its content, which may be the paths of files.
+fn without_sources(catalogue: &Catalogue) -> Catalogue {
+    let source = PriceSource::from(NO_SOURCE);
+    let mut offerings = catalogue.offerings().to_vec();
+    for offering in &mut offerings {
+        if let Price::Known(quote) = &mut offering.price {
+            quote.source = source.clone();
+        }
+        if let Some(interruptions) = &mut offering.interruptions {
+            interruptions.source = source.clone();
+        }
+    }
+    let types = catalogue.types().values().cloned().collect();
+    Catalogue::new(catalogue.origin().clone(), types, offerings).named(NO_SOURCE)
+}
+
 fn names_least_workers(pod: &Value) -> bool {
     let containers = pod["spec"]["containers"].as_array().into_iter().flatten();
     let mut variables = containers.flat_map(|one| one["env"].as_array().into_iter().flatten());
@@ -114,8 +133,7 @@ impl Taken {
         for refused in header.kinds.iter_mut().filter_map(|asked| asked.refused.as_mut()) {
             refused.message.clear();
         }
-        // The origin of a catalogue is the path of a file.
-        header.catalogue = header.catalogue.clone().named("catalogue of the snapshot");
+        header.catalogue = without_sources(&header.catalogue);
     }
 
     /// Says that gangs may need fewer members than their objects say; `None` if that is not so.
@@ -166,5 +184,33 @@ impl Taken {
             );
         }
         lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use poolwright_catalog::{Interruptions, builtin};
+
+    use super::*;
+
+    #[test]
+    fn a_catalogue_without_sources_names_no_file_and_has_the_same_prices() {
+        let path = "/home/jo/prices.csv";
+        let catalogue = builtin().named(path);
+        let mut offerings = catalogue.offerings().to_vec();
+        for offering in &mut offerings {
+            let source = PriceSource::from(path);
+            if let Price::Known(quote) = &mut offering.price {
+                quote.source = source.clone();
+            }
+            offering.interruptions = Some(Interruptions { per_million_hours: 1, source, as_of: None });
+        }
+        let anonymous = without_sources(&catalogue.with_offerings(offerings));
+        assert!(!serde_json::to_string(&anonymous).expect("JSON").contains(path));
+        let prices = |of: &Catalogue| {
+            let prices = of.offerings().iter().map(|one| (one.id.clone(), one.price.known()));
+            prices.collect::<Vec<_>>()
+        };
+        assert_eq!(prices(&anonymous), prices(&catalogue));
     }
 }

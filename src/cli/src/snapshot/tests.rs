@@ -105,6 +105,7 @@ fn objects() -> Vec<Value> {
                         {"key": "poolwright.dev/capacity-type", "operator": "In", "values": ["on-demand"]}]}}}}),
         json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodeClaim",
             "metadata": {"name": "gpu-a", "uid": "claim", "labels": {"poolwright.dev/nodepool": "gpu"},
+                "ownerReferences": [{"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodePool", "name": "gpu", "uid": "pool", "controller": true}],
                 "annotations": {"poolwright.dev/reason": "it is the cheapest for 1 pod."}, "creationTimestamp": "2026-03-01T10:00:00Z"},
             "spec": {"nodeClassRef": {"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "aws"}, "pods": ["ml/train-0"],
                 "offerings": [{"instanceType": "g4dn.xlarge", "zone": "us-east-1a", "capacityType": "on-demand",
@@ -177,6 +178,9 @@ fn a_plan_with_aliases_buys_the_same() {
     let cluster = cluster(objects(), &[]);
     let plain = planned(&read("plain", &taken(&cluster).saved));
     let mut anonymous = taken(&cluster);
+    for item in anonymous.saved.items.iter_mut().filter(|item| item["kind"] == "NodeClaim") {
+        item["status"]["price"]["source"] = json!("/home/jo/prices.csv");
+    }
     anonymous.anonymise();
     let text = anonymous.saved.text();
     for name in [
@@ -191,6 +195,7 @@ fn a_plan_with_aliases_buys_the_same() {
         "all is there",
         "shard-reader",
         "slow-lane",
+        "/home/jo",
     ] {
         assert!(!text.contains(name), "{name}: {text}");
     }
@@ -336,6 +341,22 @@ fn what_if_changes_prices_and_objects_of_a_snapshot() {
     ] {
         assert!(notes.contains(said), "{said}: {notes}");
     }
+}
+
+#[test]
+fn a_pool_that_is_replaced_by_its_equal_is_no_difference() {
+    let mut pool = objects().into_iter().find(|object| object["kind"] == "NodePool").expect("a pool");
+    // The file of a user has no UID.
+    pool["metadata"].as_object_mut().expect("an object").remove("uid");
+    let file = std::env::temp_dir().join(format!("poolwright-snapshot-equal-{}.yaml", std::process::id()));
+    fs::write(&file, pool.to_string()).expect("a file");
+    let path = file.to_str().expect("UTF-8");
+    let same = what_if("equal", &["--pool", path]);
+    let emptied = what_if("emptied", &["--remove", "rs/train-5d4", "--pool", path]);
+    fs::remove_file(&file).expect("the file is there");
+    assert_eq!(same["differs"], false, "{same}");
+    let expected = what_if("without-work", &["--remove", "rs/train-5d4"]);
+    assert_eq!(emptied["after"]["nodes"], expected["after"]["nodes"], "its idle node goes too: {emptied}");
 }
 
 #[test]

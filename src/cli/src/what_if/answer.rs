@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::assumptions::Assumption;
 use super::delta::{Delta, monthly};
 use super::difference::{Difference, KindChange, Move};
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Unplanned};
 use super::verdict::verdict;
 use crate::args::Threshold;
 
@@ -72,6 +72,8 @@ pub struct Side {
     pub waiting_at_half_more_load: Option<usize>,
     /// The pods that wait, with the reasons.
     pub waiting: Vec<UnplacedPod>,
+    /// The work that is not planned.
+    pub unplanned: Unplanned,
 }
 
 /// What differs.
@@ -172,6 +174,7 @@ impl State {
             usd_per_hour_at_half_more_load: self.at_half_more.as_ref().map(|more| more.cost.usd_per_hour),
             waiting_at_half_more_load: self.at_half_more.as_ref().map(Outcome::waiting),
             waiting: self.waiting.clone(),
+            unplanned: outcome.unplanned.clone(),
         }
     }
 }

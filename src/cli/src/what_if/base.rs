@@ -7,14 +7,14 @@ use poolwright_catalog::{Catalogue, UsdPerHour};
 use poolwright_controller::clock::{Clock, SystemClock};
 
 use super::answer::State;
-use super::objects::Files;
+use super::objects::{Files, is_of_pools};
 use super::outcome::Outcome;
 use crate::args::{NOTHING, WhatIfFlags};
+use crate::catalogue;
 use crate::exit::Failure;
 use crate::plan::{Given, notes_on};
 use crate::snapshot::{self, SavedCluster};
 use crate::source;
-use crate::{catalogue, clouds};
 
 /// Says what the objects of a cluster are, if some of them are to change.
 const AS_MANIFESTS: &str = "the objects of the cluster count as manifests, because some change: pods that controllers lack are planned, and \
@@ -132,11 +132,6 @@ impl Base {
         }
         Ok(Given::Files { sources: files.sources(), at: self.now })
     }
-}
-
-/// Returns whether `--pool` takes objects of a kind.
-fn is_of_pools(kind: &str) -> bool {
-    kind == "NodePool" || clouds::is_node_class(kind)
 }
 
 /// Returns the state of a base without objects.

@@ -54,6 +54,8 @@ pub struct Difference {
     pub removed: Vec<String>,
     /// Whether the expected loss differs.
     other_risk: bool,
+    /// Whether the work that is not planned differs.
+    other_unplanned: bool,
 }
 
 impl Difference {
@@ -63,6 +65,7 @@ impl Difference {
             cost: Delta::between(before.cost.usd_per_hour, after.cost.usd_per_hour),
             kinds: kinds(&before.nodes, &after.nodes),
             other_risk: before.risk != after.risk,
+            other_unplanned: before.unplanned != after.unplanned,
             ..Self::default()
         };
         let pods: BTreeSet<&String> = before.places.keys().chain(after.places.keys()).collect();
@@ -97,6 +100,7 @@ impl Difference {
     pub fn is_any(&self) -> bool {
         !self.cost.is_zero()
             || self.other_risk
+            || self.other_unplanned
             || self.kinds.iter().any(KindChange::is_any)
             || [&self.waits, &self.placed, &self.lost, &self.added, &self.removed]
                 .into_iter()
@@ -132,6 +136,7 @@ fn kinds(before: &BTreeMap<NodeKind, Nodes>, after: &BTreeMap<NodeKind, Nodes>) 
 #[cfg(test)]
 pub mod tests {
     use poolwright_report::Cost;
+    use poolwright_report::plan::Refusal;
     use poolwright_terms::CapacityType;
 
     use super::*;
@@ -192,6 +197,23 @@ pub mod tests {
         assert_eq!(found.removed, ["gone"]);
         let counts: Vec<_> = found.kinds.iter().map(|one| (one.before, one.after)).collect();
         assert_eq!(counts, [(1, 0), (0, 2)]);
+    }
+
+    #[test]
+    fn work_that_is_planned_on_one_side_only_is_a_difference() {
+        let before = outcome("1", &[], &[]);
+        let mut refused = before.clone();
+        refused.unplanned.refused.push(Refusal { object: "Job ml/a".to_owned(), pods: 2 });
+        let (mut unread, mut on_unknown_nodes) = (before.clone(), before.clone());
+        unread.unplanned.unread.push("Trainer ml/a".to_owned());
+        on_unknown_nodes.unplanned.on_unknown_nodes.push("Pod ml/a".to_owned());
+        for other in [refused, unread, on_unknown_nodes] {
+            assert!(
+                Difference::between(&before, &other).is_any()
+                    && Difference::between(&other, &before).is_any()
+            );
+            assert!(!Difference::between(&other, &other).is_any());
+        }
     }
 
     #[test]

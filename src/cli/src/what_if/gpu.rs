@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use poolwright_core::{Operator, PodKey, PodPhase, PodSpec, Snapshot};
+use poolwright_core::{Operator, PodKey, PodPhase, PodRole, PodSpec, Snapshot};
 use poolwright_terms::labels;
 
 use super::load::waiting;
@@ -25,7 +25,9 @@ pub fn replace(snapshot: &mut Snapshot, Replaced { from, to }: &Replaced) -> Res
     }
     let mut changed: Vec<(PodKey, PodSpec)> = Vec::new();
     let mut asked: BTreeSet<String> = BTreeSet::new();
-    for pod in snapshot.pods.values().filter(|pod| pod.phase != PodPhase::Finished) {
+    // A DaemonSet chooses its nodes by the model, and nothing is bought for it.
+    let pods = snapshot.pods.values();
+    for pod in pods.filter(|pod| pod.role == PodRole::Workload && pod.phase != PodPhase::Finished) {
         asked.extend(asks(&pod.spec));
         let mut spec = PodSpec::clone(&pod.spec);
         if in_spec(&mut spec, from, to) {
@@ -90,9 +92,27 @@ fn in_spec(spec: &mut PodSpec, from: &str, to: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use poolwright_core::{NodeSelectorTerm, Requirement};
+    use std::sync::Arc;
 
+    use poolwright_core::{NodeSelectorTerm, Pod, Requirement};
+    use poolwright_terms::CapacityType;
+
+    use super::super::market::tests::world;
     use super::*;
+
+    #[test]
+    fn a_pod_of_a_daemonset_does_not_ask_for_a_model() {
+        let mut snapshot = world(&[CapacityType::OnDemand]);
+        let mut spec = PodSpec::default();
+        spec.node_selector.insert(labels::GPU_MODEL.to_owned(), "l4".to_owned());
+        for (name, role) in [("agent", PodRole::DaemonSet), ("work", PodRole::Workload)] {
+            let pod = Pod { role, ..Pod::waiting(PodKey::new("ml", name), spec.clone()) };
+            snapshot.pods.insert(pod.key.clone(), Arc::new(pod));
+            let models = Replaced { from: "l4".to_owned(), to: "a10g".to_owned() };
+            let replaced = replace(&mut snapshot.clone(), &models).ok();
+            assert_eq!(replaced, (role == PodRole::Workload).then_some(1), "{name}");
+        }
+    }
 
     #[test]
     fn a_model_is_replaced_in_selectors_and_in_affinity() {

@@ -8,7 +8,7 @@ use poolwright_terms::one_line;
 use super::answer::Answer;
 use super::assumptions::Assumption;
 use super::rows::{each, figures, more_of};
-use super::table::{told, waiting};
+use super::table::{told, unplanned, waiting};
 use crate::print::count;
 
 /// The mark by which a program finds the comment, to replace it with a later one.
@@ -51,12 +51,14 @@ fn comment(answer: &Answer) -> String {
     });
     let moves = answer.difference.moves.iter();
     let moves = moves.map(|one| format!("{}: from {} to {}", one.pod, one.from, one.to));
-    let details: [(&str, Vec<String>); 8] = [
+    let details: [(&str, Vec<String>); 10] = [
         ("Changes", answer.changes.clone()),
         ("Nodes that differ", nodes.collect()),
         ("Pods that move", moves.collect()),
         ("Pods that are lost", answer.difference.lost.clone()),
+        ("Pods that are removed", answer.difference.removed.clone()),
         ("Pods that wait", waiting(&answer.after)),
+        ("Not planned", unplanned(&answer.after)),
         ("Runner-up", answer.runner_up.iter().map(told).collect()),
         ("Assumptions", answer.assumptions.iter().map(Assumption::told).collect()),
         ("Notes", answer.notes.clone()),
@@ -119,7 +121,10 @@ mod tests {
 
     #[test]
     fn a_comment_begins_with_its_mark_and_has_one_table_and_folded_details() {
-        let text = comment(&answer());
+        let mut answer = answer();
+        answer.difference.removed.push("ml/gone".to_owned());
+        answer.after.unplanned.unread.push("Trainer ml/b".to_owned());
+        let text = comment(&answer);
         let mut lines = text.lines();
         assert_eq!(lines.next(), Some(MARK));
         let verdict = lines.next().expect("the verdict");
@@ -130,6 +135,8 @@ mod tests {
             text.contains("<details><summary>Pods that move: 1</summary>\n\n- ml/a: from node gpu-1 to "),
             "{text}"
         );
+        assert!(text.contains("<summary>Pods that are removed: 1</summary>\n\n- ml/gone\n"), "{text}");
+        assert!(text.contains("<summary>Not planned: 1</summary>\n\n- Trainer ml/b: not read\n"), "{text}");
         assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
     }
 

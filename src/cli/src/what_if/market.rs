@@ -3,23 +3,21 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use poolwright_catalog::{
-    Catalogue, InstanceTypeName, Interruptions, Offering, Price, PriceSource, Quote, UsdPerHour,
-};
+use poolwright_catalog::{Catalogue, Interruptions, Offering, Price, PriceSource, Quote, UsdPerHour};
 use poolwright_core::plan::SpotRisk;
 use poolwright_core::{Operator, Pool, Snapshot};
-use poolwright_terms::{CapacityType, NodeClassRef, labels};
+use poolwright_terms::{CapacityType, labels};
 
+use super::offerings;
 use super::pattern::{fits, instead};
 use crate::args::{Factor, NewPrice, PriceChange, WHOLE};
 use crate::exit::Failure;
-use crate::plan::buyable;
 
 /// Leaves out the instance types of a pattern.
 ///
 /// # Errors
 ///
-/// No pool sells such a type.
+/// No pool may buy such a type.
 pub fn without(snapshot: &mut Snapshot, pattern: &str) -> Result<(), Failure> {
     let sold = types(snapshot);
     if !sold.iter().any(|name| fits(pattern, name)) {
@@ -36,25 +34,26 @@ pub fn without(snapshot: &mut Snapshot, pattern: &str) -> Result<(), Failure> {
 
 /// Returns whether anything may be bought.
 pub fn sells(snapshot: &Snapshot) -> bool {
-    catalogues(snapshot).any(|catalogue| !catalogue.offerings().is_empty())
+    !offerings(snapshot).is_empty()
 }
 
-/// Leaves out the offerings of a zone. Returns whether there were any.
+/// Leaves out the offerings of a zone. Returns whether a pool might buy one.
 pub fn without_zone(snapshot: &mut Snapshot, zone: &str) -> bool {
-    let is_there = catalogues(snapshot)
-        .any(|catalogue| catalogue.offerings().iter().any(|offering| offering.id.zone.as_str() == zone));
+    let is_there = zones(snapshot).contains(zone);
     in_catalogues(snapshot, |catalogue| catalogue.filtered(|_, offering| offering.id.zone.as_str() != zone));
     is_there
 }
 
 /// Returns the zones of what may be bought.
 pub fn zones(snapshot: &Snapshot) -> BTreeSet<&str> {
-    catalogues(snapshot).flat_map(Catalogue::offerings).map(|offering| offering.id.zone.as_str()).collect()
+    offerings(snapshot).into_iter().map(|offering| offering.id.zone.as_str()).collect()
 }
 
 /// Returns the GPU models of what may be bought.
 pub fn models(snapshot: &Snapshot) -> BTreeSet<&str> {
+    let bought = types(snapshot);
     let kinds = catalogues(snapshot).flat_map(|catalogue| catalogue.types().values());
+    let kinds = kinds.filter(|kind| bought.contains(kind.name.as_str()));
     kinds.filter_map(|kind| Some(kind.gpu.as_ref()?.model.as_str())).collect()
 }
 
@@ -77,9 +76,7 @@ pub fn without_spot(snapshot: &mut Snapshot) -> Result<(), Failure> {
 
 /// Returns whether a pool may buy a spot node.
 fn buys_spot(snapshot: &Snapshot) -> bool {
-    let sold = |class: &NodeClassRef| snapshot.catalogues.get(class)?.as_deref().ok();
-    let mut offerings = buyable::offerings(snapshot.pools.values().map(|pool| &**pool), sold);
-    offerings.any(|offering| offering.id.capacity_type == CapacityType::Spot)
+    offerings(snapshot).iter().any(|offering| offering.id.capacity_type == CapacityType::Spot)
 }
 
 /// Lets all pools buy spot nodes.
@@ -123,6 +120,8 @@ pub fn price(snapshot: &mut Snapshot, prices: &mut Catalogue, change: &PriceChan
     let mut known = types(snapshot);
     let running = snapshot.nodes.values().filter_map(|node| node.labels.get(labels::INSTANCE_TYPE));
     known.extend(running.map(String::as_str));
+    let claims = snapshot.claims.values();
+    known.extend(claims.map(|claim| claim.current_offering().offering.instance_type.as_str()));
     if !known.iter().any(|name| fits(&change.types, name)) {
         let why = "no instance type that may be bought, or that runs, has this name";
         return Err(unmatched("--price", &change.types, why, &known));
@@ -211,10 +210,7 @@ pub fn interrupt(snapshot: &mut Snapshot, times: Factor) -> Result<(), Failure> 
 
 /// Returns the names of the types that may be bought.
 fn types(snapshot: &Snapshot) -> BTreeSet<&str> {
-    catalogues(snapshot)
-        .flat_map(|catalogue| catalogue.types().keys())
-        .map(InstanceTypeName::as_str)
-        .collect()
+    offerings(snapshot).into_iter().map(|offering| offering.id.instance_type.as_str()).collect()
 }
 
 fn catalogues(snapshot: &Snapshot) -> impl Iterator<Item = &Catalogue> {
@@ -236,18 +232,31 @@ fn unmatched(flag: &str, written: &str, why: &str, known: &BTreeSet<&str>) -> Fa
 }
 
 #[cfg(test)]
-mod tests {
-    use poolwright_catalog::{OfferingId, Zone, builtin};
+pub mod tests {
+    use poolwright_catalog::{InstanceTypeName, OfferingId, Zone, builtin};
+    use poolwright_core::Requirement;
 
     use super::*;
+    use crate::plan::implicit;
 
     /// Returns a snapshot with a pool that may buy the types of AWS with these capacity types.
-    fn world(values: &[CapacityType]) -> Snapshot {
+    pub fn world(values: &[CapacityType]) -> Snapshot {
         let catalogue = builtin().filtered(|kind, offering| {
             kind.provider.as_str() == "aws" && values.contains(&offering.id.capacity_type)
         });
-        let class = NodeClassRef { group: "g".into(), kind: "k".into(), name: "n".into() };
-        Snapshot { catalogues: [(class, Ok(Arc::new(catalogue)))].into(), ..Snapshot::default() }
+        let mut world = Snapshot::default();
+        let pool = implicit();
+        world.catalogues.insert(pool.node_class.clone(), Ok(Arc::new(catalogue)));
+        world.pools.insert(pool.name.clone(), Arc::new(pool));
+        world
+    }
+
+    /// Lets the pool of a world buy only this type.
+    fn only(world: &mut Snapshot, name: &str) {
+        let operator = Operator::In([name.to_owned()].into());
+        let requirements = vec![Requirement { key: labels::INSTANCE_TYPE.to_owned(), operator }];
+        let pool = Pool { requirements, ..implicit() };
+        world.pools.insert(pool.name.clone(), Arc::new(pool));
     }
 
     fn id(name: &str) -> OfferingId {
@@ -312,10 +321,30 @@ mod tests {
     }
 
     #[test]
+    fn a_type_that_no_pool_may_buy_is_refused() {
+        let (mut world, mut prices) = (world(&[CapacityType::OnDemand]), builtin());
+        only(&mut world, "g5.xlarge");
+        assert_eq!(types(&world), BTreeSet::from(["g5.xlarge"]));
+        assert_eq!(models(&world), BTreeSet::from(["a10g"]));
+        assert!(told(without(&mut world, "g6.xlarge")).contains("matches nothing"));
+        let to = NewPrice::Rise(WHOLE);
+        let change = PriceChange { types: "g6.xlarge".to_owned(), to, written: "g6.xlarge".to_owned() };
+        assert!(told(price(&mut world, &mut prices, &change)).contains("matches nothing"));
+        only(&mut world, "none");
+        assert!(!sells(&world) && zones(&world).is_empty());
+        assert!(!without_zone(&mut world, "us-east-1a"), "nothing is bought there");
+    }
+
+    #[test]
     fn a_change_of_spot_without_spot_is_refused() {
-        let mut world = world(&[CapacityType::OnDemand]);
-        assert!(told(without_spot(&mut world)).contains("matches nothing"));
-        assert!(told(with_spot(&mut world)).contains("matches nothing"));
-        assert!(told(interrupt(&mut world, Factor::HALF_MORE)).contains("matches nothing"));
+        let mut without = world(&[CapacityType::OnDemand]);
+        assert!(told(without_spot(&mut without)).contains("matches nothing"));
+        assert!(told(with_spot(&mut without)).contains("no spot offering may be bought"));
+        assert!(told(interrupt(&mut without, Factor::HALF_MORE)).contains("matches nothing"));
+        let mut with = world(&[CapacityType::OnDemand, CapacityType::Spot]);
+        with_spot(&mut with).expect("there are spot offerings");
+        interrupt(&mut with, Factor::HALF_MORE).expect("there are spot offerings");
+        without_spot(&mut with).expect("there are spot offerings");
+        assert!(!buys_spot(&with) && sells(&with));
     }
 }

@@ -37,7 +37,7 @@ use poolwright_report::plan::Document;
 use poolwright_terms::NodeClassRef;
 
 use crate::args::{Factor, InputFlags, SharingMode, WhatIfFlags, WhatIfFormat};
-use crate::exit::{ExitStatus, Failure};
+use crate::exit::{ExitStatus, Failure, unless_gone};
 use crate::plan::{Given, Input, Planned, buyable, prepare_given};
 use crate::price_age;
 use crate::print::{TableLayout, counted};
@@ -51,12 +51,16 @@ use outcome::Outcome;
 pub fn run(flags: &WhatIfFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
     let mut answer = answered(flags)?;
     answer.judge(&flags.fail_above);
-    print(&answer, flags.output, out).map_err(Failure::writing)?;
-    Ok(match (answer.exceeded.is_empty(), answer.differs) {
+    let status = match (answer.exceeded.is_empty(), answer.differs) {
         (false, _) => ExitStatus::AboveLimit,
         (true, true) => ExitStatus::Different,
         (true, false) => ExitStatus::Done,
-    })
+    };
+    let mut text = Vec::new();
+    print(&answer, flags.output, &mut text).map_err(Failure::writing)?;
+    // Who looks at the exit code may read only the verdict.
+    unless_gone(out.write_all(&text).and_then(|()| out.flush()))?;
+    Ok(status)
 }
 
 fn print(answer: &Answer, format: WhatIfFormat, out: &mut impl Write) -> io::Result<()> {
@@ -226,7 +230,8 @@ impl Planner<'_> {
     fn outcome(&self, input: &Input) -> Result<(Outcome, Document), Failure> {
         let Planned { document, giving_way } = self.planned(input)?;
         let mut outcome = Outcome::of(&input.snapshot, &document, self.prices);
-        outcome.put_running(&input.snapshot, &giving_way, &self.lost, |pod| input.name_of(pod));
+        let lost: BTreeSet<PodKey> = self.lost.iter().chain(input.preempted_for_good()).cloned().collect();
+        outcome.put_running(&input.snapshot, &giving_way, &lost, |pod| input.name_of(pod));
         Ok((outcome, document))
     }
 

@@ -3,13 +3,14 @@
 #[cfg(test)]
 mod tests;
 
-use poolwright_intake::manifest::{self, is_cluster_scoped};
+use poolwright_intake::manifest;
 use serde_json::{Value, json};
 
-use super::owned::Id;
+use super::owned::{Id, is_of_cluster};
 use crate::args::{Named, Replicas};
 use crate::clouds;
 use crate::exit::Failure;
+use crate::print::counted;
 use crate::problems::Problems;
 use crate::source::Source;
 
@@ -89,7 +90,8 @@ impl Files {
         self.all.into_iter().map(written).collect()
     }
 
-    /// Adds the objects of files, and removes those that they replace, with all that these have made. Returns what changed.
+    /// Adds the objects of files, and removes those that they replace, with all that these have made. The NodeClaims of a pool that is
+    /// replaced stay. Returns what changed.
     ///
     /// # Errors
     ///
@@ -117,24 +119,29 @@ impl Files {
         let mut told = Vec::new();
         for object in objects() {
             let id = Id::of(object, &self.namespace);
+            let takes_all = !is_of_pools(text(object, "kind"));
             // A snapshot has no Deployments, but what they have made.
-            let is_of = |old: &Value| Id::of(old, &self.namespace).is(&id) || id.owns(old, &self.namespace);
+            let is_of = |old: &Value| {
+                Id::of(old, &self.namespace).is(&id) || (takes_all && id.owns(old, &self.namespace))
+            };
             let is_there = self.objects().any(is_of);
             let what = if is_there { "replaced" } else { "added" };
             told.push(format!("{flag}: {what} {}", self.shown(object)));
-            if is_there {
+            if is_there && takes_all {
                 self.take(&id);
+            } else if is_there {
+                self.drop_one(&id);
             }
         }
         self.all.extend(added);
         Ok(told)
     }
 
-    /// Removes an object, with all that it has made. Returns what changed.
+    /// Removes an object, with all that it has made, and a namespace with all that is in it. Returns what changed.
     ///
     /// # Errors
     ///
-    /// There is no such object, or there are several.
+    /// There is no such object, there are several, or it is a node, or a pool that has nodes.
     pub fn remove(&mut self, named: &Named) -> Result<String, Failure> {
         let object = self.find("--remove", named)?;
         if ["Node", "NodeClaim"].contains(&text(object, "kind")) {
@@ -143,8 +150,25 @@ impl Files {
             )));
         }
         let (id, shown) = (Id::of(object, &self.namespace), self.shown(object));
+        let is_claim = |one: &&Value| text(one, "kind") == "NodeClaim" && id.owns(one, &self.namespace);
+        if text(object, "kind") == "NodePool"
+            && let Some(claim) = self.objects().find(is_claim)
+        {
+            return Err(Failure::bad_input(format!(
+                "--remove {named}: it has nodes, such as that of {}, whose pods would have no place and count nowhere; give --pool a \
+                 NodePool of this name that buys nothing more",
+                self.shown(claim)
+            )));
+        }
+        let inside = (text(object, "kind") == "Namespace").then(|| name(object).to_owned());
         self.take(&id);
-        Ok(format!("--remove: removed {shown}"))
+        match inside {
+            Some(namespace) => {
+                let gone = self.drop_all_in(&namespace);
+                Ok(format!("--remove: removed {shown} with {} in it", counted(gone, "object")))
+            }
+            None => Ok(format!("--remove: removed {shown}")),
+        }
     }
 
     /// Gives a workload a number of replicas. Returns what changed.
@@ -189,10 +213,8 @@ impl Files {
     fn find(&self, flag: &str, named: &Named) -> Result<&Value, Failure> {
         let is_of_kind = |object: &Value| is_kind(&named.kind, text(object, "kind"));
         let is_in_namespace = |object: &Value| {
-            let kind = text(object, "kind");
             !self.is_named
-                || is_cluster_scoped(text(object, "apiVersion"), kind)
-                || clouds::is_node_class(kind)
+                || is_of_cluster(object)
                 || Id::of(object, &self.namespace).namespace == self.namespace
         };
         let near = || self.objects().filter(|object| is_of_kind(object) && is_in_namespace(object));
@@ -231,11 +253,31 @@ impl Files {
     /// Names an object: `Deployment ml/web`.
     fn shown(&self, object: &Value) -> String {
         let (kind, id) = (text(object, "kind"), Id::of(object, &self.namespace));
-        if is_cluster_scoped(text(object, "apiVersion"), kind) || clouds::is_node_class(kind) {
+        if is_of_cluster(object) {
             format!("{kind} {}", name(object))
         } else {
             format!("{kind} {}/{}", id.namespace, name(object))
         }
+    }
+
+    /// Removes an object, and nothing that it has made.
+    fn drop_one(&mut self, id: &Id) {
+        let Self { all, namespace, .. } = self;
+        let namespace = namespace.as_str();
+        retain(all, |object| !Id::of(object, namespace).is(id));
+    }
+
+    /// Removes all objects in a namespace. Returns their number.
+    fn drop_all_in(&mut self, gone: &str) -> usize {
+        let Self { all, namespace, .. } = self;
+        let namespace = namespace.as_str();
+        let mut number = 0;
+        retain(all, |object| {
+            let stays = is_of_cluster(object) || Id::of(object, namespace).namespace != gone;
+            number += usize::from(!stays);
+            stays
+        });
+        number
     }
 
     /// Removes an object, with all that it has made.
@@ -284,6 +326,7 @@ impl Files {
         let namespace = namespace.as_str();
         let is_theirs = |object: &Value| {
             text(object, "kind") == "Pod"
+                && !is_ending(object)
                 && (id.owns(object, namespace) || sets.iter().any(|set| set.owns(object, namespace)))
         };
         let objects = all.iter().flat_map(|file| &file.objects);
@@ -308,6 +351,17 @@ fn retain(files: &mut [File], mut keep: impl FnMut(&Value) -> bool) {
         file.objects.retain(&mut keep);
         file.is_changed |= file.objects.len() < before;
     }
+}
+
+/// Returns whether a pod has ended or is about to, so that its controller no longer counts it.
+fn is_ending(pod: &Value) -> bool {
+    let has_ended = ["Failed", "Succeeded"].contains(&text(&pod["status"], "phase"));
+    has_ended || !pod["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// Returns whether `--pool` takes objects of a kind.
+pub fn is_of_pools(kind: &str) -> bool {
+    kind == "NodePool" || clouds::is_node_class(kind)
 }
 
 fn read(sources: Vec<Source>) -> Result<Vec<File>, Failure> {

@@ -6,7 +6,7 @@ use std::fmt;
 use poolwright_catalog::{Catalogue, OfferingId, UsdPerHour, Zone};
 use poolwright_core::{Claim, ClaimName, Node, PodKey, PodPhase, PodRole, Snapshot};
 use poolwright_report::Cost;
-use poolwright_report::plan::{Document, NewNode};
+use poolwright_report::plan::{Document, NewNode, Refusal};
 use poolwright_terms::{CapacityType, domains, labels};
 use serde::Serialize;
 
@@ -64,6 +64,33 @@ impl fmt::Display for Place {
     }
 }
 
+/// Work that is not planned, so that nothing is bought for it. The lists are sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unplanned {
+    /// Pods that an API server refuses to create.
+    pub refused: Vec<Refusal>,
+    /// Objects that make pods, but are not read.
+    pub unread: Vec<String>,
+    /// Objects whose pods are on nodes that the input does not have.
+    pub on_unknown_nodes: Vec<String>,
+}
+
+impl Unplanned {
+    fn of(plan: &Document) -> Self {
+        let mut all = Self {
+            refused: plan.refused.clone(),
+            unread: plan.unread.clone(),
+            on_unknown_nodes: plan.on_unknown_nodes.clone(),
+        };
+        // The order is that of the files, and a replaced object comes last.
+        all.refused.sort_by(|a, b| (&a.object, a.pods).cmp(&(&b.object, b.pods)));
+        all.unread.sort();
+        all.on_unknown_nodes.sort();
+        all
+    }
+}
+
 /// What a plan leads to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
@@ -77,18 +104,24 @@ pub struct Outcome {
     pub bound: Option<UsdPerHour>,
     /// The place of each pod.
     pub places: BTreeMap<String, Place>,
+    /// The work that is not planned.
+    pub unplanned: Unplanned,
 }
 
 impl Outcome {
     /// Returns what a plan leads to. `prices` has the prices of nodes that run.
     pub fn of(snapshot: &Snapshot, plan: &Document, prices: &Catalogue) -> Self {
-        let mut outcome = Self { risk: plan.risk_usd_per_hour.unwrap_or_default(), ..Self::default() };
+        let mut outcome = Self {
+            risk: plan.risk_usd_per_hour.unwrap_or_default(),
+            bound: bound(snapshot, prices, plan.lower_bound_usd_per_hour),
+            unplanned: Unplanned::of(plan),
+            ..Self::default()
+        };
         let used: BTreeSet<&str> = plan.existing_nodes.iter().map(|node| node.name.as_str()).collect();
         for (kind, each) in standing(snapshot, prices, &used) {
             outcome.add(kind, each);
         }
         let standing = outcome.cost.usd_per_hour;
-        outcome.bound = plan.lower_bound_usd_per_hour.map(|bound| standing + bound);
         for node in &plan.nodes {
             outcome.add(kind_of(node), node.usd_per_hour);
         }
@@ -147,6 +180,15 @@ fn kind_of(node: &NewNode) -> NodeKind {
         zone: node.zone.clone(),
         capacity_type: node.capacity_type,
     }
+}
+
+/// Returns the lower bound for all nodes. Another plan may use other nodes, so those that stay only for this plan are not in it.
+fn bound(snapshot: &Snapshot, prices: &Catalogue, of_plan: Option<UsdPerHour>) -> Option<UsdPerHour> {
+    let mut certain = Cost::default();
+    for (_, each) in standing(snapshot, prices, &BTreeSet::new()) {
+        certain.add(each);
+    }
+    of_plan.map(|of_plan| certain.usd_per_hour + of_plan)
 }
 
 /// Returns the nodes that stay, and claims whose nodes are on their way, with their prices. `used` names those for which the plan has
@@ -219,4 +261,36 @@ fn of_labels(node: &Node, prices: &Catalogue) -> (NodeKind, Option<UsdPerHour>) 
     };
     let price = prices.offering(&id).and_then(|offering| offering.price.known());
     (kind, price)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use poolwright_catalog::builtin;
+    use poolwright_core::{Pool, PoolName, ScaleToZero};
+    use serde_json::json;
+
+    use super::*;
+    use crate::plan::implicit;
+
+    #[test]
+    fn an_idle_node_that_only_this_plan_uses_is_not_in_the_bound() {
+        let claim = json!({"apiVersion": "poolwright.dev/v1alpha1", "kind": "NodeClaim",
+            "metadata": {"name": "gpu-a", "uid": "u", "labels": {"poolwright.dev/nodepool": "gpu"}},
+            "spec": {"nodeClassRef": {"group": "poolwright.dev", "kind": "KwokNodeClass", "name": "aws"},
+                "offerings": [{"instanceType": "g4dn.xlarge", "zone": "us-east-1a", "capacityType": "on-demand",
+                    "usdPerHour": "0.526", "allocatable": {"cpu": "4"}}]}});
+        let claim = serde_json::from_value(claim).expect("a NodeClaim");
+        let claim = poolwright_intake::node_claim(&claim).expect("it can be used");
+        let name = PoolName("gpu".to_owned());
+        let pool = Pool { name: name.clone(), scale_to_zero: ScaleToZero::Auto, ..implicit() };
+        let mut snapshot = Snapshot::default();
+        snapshot.pools.insert(name, Arc::new(pool));
+        snapshot.claims.insert(claim.name.clone(), Arc::new(claim));
+        let prices = builtin();
+        assert_eq!(standing(&snapshot, &prices, &BTreeSet::from(["gpu-a"])).len(), 1);
+        let of_plan = Some(UsdPerHour::from_micros(7));
+        assert_eq!(bound(&snapshot, &prices, of_plan), of_plan);
+    }
 }

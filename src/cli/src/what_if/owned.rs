@@ -1,6 +1,15 @@
 //! What identifies an object, and what it has made.
 
+use poolwright_intake::manifest::is_cluster_scoped;
 use serde_json::Value;
+
+use crate::clouds;
+
+/// Returns whether an object is in no namespace.
+pub fn is_of_cluster(object: &Value) -> bool {
+    let kind = object["kind"].as_str().unwrap_or_default();
+    is_cluster_scoped(object["apiVersion"].as_str().unwrap_or_default(), kind) || clouds::is_node_class(kind)
+}
 
 /// What identifies an object.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -44,18 +44,18 @@ pub fn described(name: String, chosen: &Document, other: &Document) -> RunnerUp 
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use poolwright_terms::CapacityType;
 
-    use poolwright_catalog::{InstanceTypeName, builtin};
-    use poolwright_terms::NodeClassRef;
-
+    use super::super::market::tests::world;
     use super::*;
 
     #[test]
     fn the_last_type_cannot_be_left_out() {
-        let class = NodeClassRef { group: "g".into(), kind: "k".into(), name: "n".into() };
-        let only = builtin().filtered(|kind, _| kind.name == InstanceTypeName::from("g5.xlarge"));
-        let world = Snapshot { catalogues: [(class, Ok(Arc::new(only)))].into(), ..Snapshot::default() };
+        let mut world = world(&[CapacityType::OnDemand]);
+        assert!(without(&world, "g5.xlarge").is_some());
+        market::in_catalogues(&mut world, |catalogue| {
+            catalogue.filtered(|kind, _| kind.name.as_str() == "g5.xlarge")
+        });
         assert!(without(&world, "g5.xlarge").is_none());
         assert!(without(&world, "g6.xlarge").is_none(), "it is not sold");
     }

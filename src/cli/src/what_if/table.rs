@@ -6,6 +6,7 @@ use comfy_table::CellAlignment;
 use poolwright_terms::one_line;
 
 use super::answer::{Answer, NodeChange, RunnerUp, Side};
+use super::outcome::Unplanned;
 use super::rows::{each, figures, more_of};
 use crate::print::{TableLayout, count, counted, plain, text};
 
@@ -36,7 +37,9 @@ pub fn print(answer: &Answer, layout: TableLayout, out: &mut impl Write) -> io::
         moves.map(|one| format!("{}: from {} to {}", one.pod, one.from, one.to)).collect();
     pods("Pods that move", &moves, layout, out)?;
     pods("Pods that are lost", &answer.difference.lost, layout, out)?;
+    pods("Pods that are removed", &answer.difference.removed, layout, out)?;
     pods("Pods that wait", &waiting(&answer.after), layout, out)?;
+    list("Not planned", unplanned(&answer.after).iter().map(String::as_str), layout, out)?;
     if let Some(runner_up) = &answer.runner_up {
         writeln!(out, "\n{}", layout.fit(&one_line(&told(runner_up)), 2))?;
     }
@@ -64,6 +67,18 @@ pub fn told(RunnerUp { without, usd_per_hour_more, waits_more, buys }: &RunnerUp
 /// Returns the pods that wait, with the reasons.
 pub fn waiting(side: &Side) -> Vec<String> {
     side.waiting.iter().map(|left| format!("{}: {}: {}", left.pod, left.reason, left.message)).collect()
+}
+
+/// Returns the work that is not planned, with the reasons.
+pub fn unplanned(side: &Side) -> Vec<String> {
+    let Unplanned { refused, unread, on_unknown_nodes } = &side.unplanned;
+    let refused = refused.iter().map(|one| match one.pods {
+        0 => format!("{}: its pods are refused", one.object),
+        pods => format!("{}: {} refused", one.object, counted(pods, "pod")),
+    });
+    let unread = unread.iter().map(|object| format!("{object}: not read"));
+    let unknown = on_unknown_nodes.iter().map(|object| format!("{object}: on nodes that the input lacks"));
+    refused.chain(unread).chain(unknown).collect()
 }
 
 fn nodes(all: &[NodeChange], layout: TableLayout, out: &mut impl Write) -> io::Result<()> {
@@ -118,6 +133,8 @@ fn list<'a>(
 
 #[cfg(test)]
 mod tests {
+    use poolwright_report::plan::Refusal;
+
     use super::super::answer::tests::answer;
     use super::super::delta::Delta;
     use super::*;
@@ -145,6 +162,30 @@ mod tests {
             printed.contains("ml/a: from node gpu-1 to a new g6.xlarge in us-east-1a (on-demand)"),
             "{printed}"
         );
+    }
+
+    #[test]
+    fn removed_pods_and_work_that_is_not_planned_are_listed() {
+        let mut answer = answer();
+        answer.difference.removed.push("ml/gone".to_owned());
+        answer.after.unplanned = Unplanned {
+            refused: vec![Refusal { object: "Job ml/a".to_owned(), pods: 2 }],
+            unread: vec!["Trainer ml/b".to_owned()],
+            on_unknown_nodes: vec!["Pod ml/c".to_owned()],
+        };
+        let mut printed = Vec::new();
+        print(&answer, TableLayout { width: None, wide: false }, &mut printed).expect("a list takes it");
+        let printed = String::from_utf8(printed).expect("text");
+        for said in [
+            "\nPods that are removed: 1\n",
+            "ml/gone",
+            "\nNot planned:\n",
+            "Job ml/a: 2 pods refused",
+            "Trainer ml/b: not read",
+            "Pod ml/c: on nodes that the input lacks",
+        ] {
+            assert!(printed.contains(said), "{said}: {printed}");
+        }
     }
 
     #[test]

@@ -1,23 +1,31 @@
 //! Tests of whole answers, for manifests.
 
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
 use clap::Parser;
 use poolwright_catalog::UsdPerHour;
 
 use super::answer::Answer;
-use super::answered;
-use crate::args::{Cli, Command};
-use crate::exit::Failure;
+use super::{answered, run};
+use crate::args::{Cli, Command, WhatIfFlags};
+use crate::exit::{ExitStatus, Failure};
 
 const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/manifests");
 
-/// Answers for these arguments, in which `@` stands for the folder of manifests.
-fn answer(args: &[&str]) -> Result<Answer, Failure> {
+/// Reads these arguments, in which `@` stands for the folder of manifests.
+fn flags(args: &[&str]) -> WhatIfFlags {
     let args = args.iter().map(|arg| arg.replace('@', MANIFESTS));
     let typed = ["poolwright", "what-if"].map(str::to_owned).into_iter().chain(args);
     let Command::WhatIf(flags) = Cli::try_parse_from(typed).expect("flags").command else {
         panic!("it is what-if")
     };
-    answered(&flags)
+    *flags
+}
+
+fn answer(args: &[&str]) -> Result<Answer, Failure> {
+    answered(&flags(args))
 }
 
 fn found(args: &[&str]) -> Answer {
@@ -57,7 +65,11 @@ fn a_pod_that_is_removed_takes_its_node_with_it() {
     let less = found(&with(&["--remove", "pod/render-a"]));
     assert_eq!(less.difference.usd_per_hour.to_string(), "-$1.01/h");
     assert_eq!(less.difference.removed, ["default/render-a"]);
-    assert!(less.verdict.ends_with("; 1 fewer g5.xlarge; nothing waits"), "{}", less.verdict);
+    assert!(
+        less.verdict.ends_with("; 1 fewer g5.xlarge; 1 pod is removed; nothing waits"),
+        "{}",
+        less.verdict
+    );
 }
 
 #[test]
@@ -119,4 +131,81 @@ fn an_object_that_is_replaced_by_its_equal_is_no_difference() {
     let same = found(&with(&["-f", "@/two-gpu-pods.yaml"]));
     assert!(!same.differs, "{}", same.verdict);
     assert_eq!(same.verdict, "the cost stays the same; the same nodes; nothing waits");
+}
+
+/// A reader that is gone.
+struct Gone;
+
+impl Write for Gone {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::Error::from(io::ErrorKind::BrokenPipe))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Err(io::Error::from(io::ErrorKind::BrokenPipe))
+    }
+}
+
+#[test]
+fn the_exit_code_is_the_same_if_nobody_reads_the_answer() {
+    for (more, status) in [
+        (&["--price", "*=+10%"][..], ExitStatus::Different),
+        (&["--price", "*=+10%", "--fail-above", "percent=5"], ExitStatus::AboveLimit),
+    ] {
+        let found = run(&flags(&with(more)), &mut Gone);
+        assert_eq!(found.unwrap_or_else(|failure| panic!("{failure:?}")), status);
+    }
+}
+
+/// Writes manifests to a file.
+fn file(name: &str, text: &str) -> PathBuf {
+    let file = std::env::temp_dir().join(format!("poolwright-what-if-{name}-{}.yaml", std::process::id()));
+    fs::write(&file, text).expect("a file");
+    file
+}
+
+#[test]
+fn an_object_that_is_not_read_on_one_side_is_a_difference() {
+    let text = "{apiVersion: example.com/v1, kind: Trainer, metadata: {name: a},
+        spec: {template: {spec: {containers: [{image: x, name: a}]}}}}\n";
+    let file = file("unread", text);
+    let more = found(&with(&["-f", file.to_str().expect("UTF-8")]));
+    fs::remove_file(&file).expect("the file is there");
+    assert!(more.differs);
+    assert_eq!(more.after.unplanned.unread, ["Trainer default/a"]);
+    assert!(
+        more.verdict.ends_with("; nothing waits; 1 object that makes pods is not read"),
+        "{}",
+        more.verdict
+    );
+}
+
+#[test]
+fn a_pod_without_a_controller_that_another_preempts_is_lost() {
+    let base = "\
+{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 1000}
+---
+{apiVersion: v1, kind: Node, metadata: {name: n1, uid: n1, labels: {kubernetes.io/hostname: n1}}, status: {
+  allocatable: {cpu: '4', memory: 16Gi, pods: '110'}, capacity: {cpu: '4', memory: 16Gi, pods: '110'},
+  conditions: [{type: Ready, status: 'True'}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: low, uid: low}, spec: {nodeName: n1, priority: 0,
+  containers: [{image: x, name: a, resources: {requests: {cpu: '3'}}}]}, status: {phase: Running}}
+";
+    let urgent = "\
+{apiVersion: v1, kind: Pod, metadata: {name: urgent}, spec: {priorityClassName: high,
+  containers: [{image: x, name: a, resources: {requests: {cpu: '3'}}}]}}
+";
+    let (base, urgent) = (file("base", base), file("urgent", urgent));
+    let paths = [&base, &urgent].map(|file| file.to_str().expect("UTF-8"));
+    let more = found(&["--base", paths[0], "-f", paths[1]]);
+    for file in [&base, &urgent] {
+        fs::remove_file(file).expect("the file is there");
+    }
+    assert_eq!(more.difference.lost, ["default/low"], "{}", more.verdict);
+    assert!(
+        more.difference.removed.is_empty() && more.verdict.contains("; 1 pod is lost; "),
+        "{}",
+        more.verdict
+    );
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::difference::Difference;
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Unplanned};
 use crate::print::{count, counted};
 
 /// The most instance types that the line names.
@@ -24,6 +24,12 @@ pub fn verdict(before: &Outcome, after: &Outcome, difference: &Difference) -> St
     };
     parts.extend(of(difference.moves.len(), "moves", "move"));
     parts.extend(of(difference.lost.len(), "is lost", "are lost"));
+    let removed = of(difference.removed.len(), "is removed", "are removed");
+    // Pods that are made anew under other names are both.
+    parts.extend(removed.map(|removed| match difference.added.len() {
+        0 => removed,
+        added => format!("{removed}, and {} added", count(added)),
+    }));
     let waiting = after.waiting();
     parts.push(match (waiting, difference.waits.len()) {
         (0, _) => "nothing waits".to_owned(),
@@ -37,7 +43,43 @@ pub fn verdict(before: &Outcome, after: &Outcome, difference: &Difference) -> St
             )
         }
     });
+    parts.extend(unplanned(&before.unplanned, &after.unplanned));
     parts.join("; ")
+}
+
+/// Says which work is not planned.
+fn unplanned(before: &Unplanned, after: &Unplanned) -> Vec<String> {
+    let objects = |number: usize, one: &str, several: &str| {
+        format!("{} {}", counted(number, "object"), if number == 1 { one } else { several })
+    };
+    let pods: usize = after.refused.iter().map(|refusal| refusal.pods).sum();
+    // How many pods an object asks for is not always known.
+    let refused = if after.refused.iter().any(|refusal| refusal.pods == 0) {
+        format!("pods of {} are refused", counted(after.refused.len(), "object"))
+    } else {
+        format!("{} {} refused", counted(pods, "pod"), if pods == 1 { "is" } else { "are" })
+    };
+    let unread = objects(after.unread.len(), "that makes pods is not read", "that make pods are not read");
+    let unknown =
+        objects(after.on_unknown_nodes.len(), "has pods on unknown nodes", "have pods on unknown nodes");
+    let parts = [
+        said(&before.refused, &after.refused, refused, "no pod is refused any more"),
+        said(&before.unread, &after.unread, unread, "no object that makes pods is unread any more"),
+        said(
+            &before.on_unknown_nodes,
+            &after.on_unknown_nodes,
+            unknown,
+            "no object has pods on unknown nodes any more",
+        ),
+    ];
+    parts.into_iter().flatten().collect()
+}
+
+fn said<T: PartialEq>(before: &[T], after: &[T], now: String, no_more: &str) -> Option<String> {
+    if after.is_empty() {
+        return (!before.is_empty()).then(|| no_more.to_owned());
+    }
+    Some(if before == after { format!("{now}, as before") } else { now })
 }
 
 fn cost(before: &Outcome, difference: &Difference) -> String {
@@ -79,6 +121,8 @@ fn nodes(difference: &Difference) -> String {
 
 #[cfg(test)]
 mod tests {
+    use poolwright_report::plan::Refusal;
+
     use super::super::difference::tests::{kind, outcome};
     use super::super::outcome::Place;
     use super::*;
@@ -117,5 +161,31 @@ mod tests {
             told(&nothing, &outcome("1", &[("a", 1), ("b", 1), ("c", 1), ("d", 2)], &[])),
             "+$1.00/h, +$730.00/month; 2 more d, 1 more a, 1 more b, 1 other type differs; nothing waits"
         );
+    }
+
+    #[test]
+    fn the_verdict_says_what_is_removed_and_what_is_not_planned() {
+        let before = outcome("1", &[], &[("a", Place::Waits), ("b", Place::Waits)]);
+        let mut after = outcome("1", &[], &[]);
+        assert_eq!(
+            told(&before, &after),
+            "the cost stays the same; the same nodes; 2 pods are removed; nothing waits"
+        );
+        after.places.insert("c".to_owned(), Place::Node("n".to_owned()));
+        let refusal = |pods| Refusal { object: format!("Job ml/a{pods}"), pods };
+        after.unplanned.refused = vec![refusal(2), refusal(3)];
+        after.unplanned.unread = vec!["Trainer ml/a".to_owned()];
+        assert_eq!(
+            told(&before, &after),
+            "the cost stays the same; the same nodes; 2 pods are removed, and 1 added; nothing waits; 5 pods are refused; \
+             1 object that makes pods is not read"
+        );
+        assert!(
+            told(&after, &before)
+                .ends_with("; no pod is refused any more; no object that makes pods is unread any more")
+        );
+        after.unplanned.refused.push(refusal(0));
+        after.unplanned.unread.clear();
+        assert!(told(&after, &after).ends_with("; nothing waits; pods of 3 objects are refused, as before"));
     }
 }

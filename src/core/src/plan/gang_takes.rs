@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use poolwright_catalog::{ResourceList, UsdPerHour};
 
 use crate::model::PodSpec;
-use crate::plan::gang_limits::{Alike, Takes, most, nodes_for, times};
+use crate::plan::gang_nodes::{Alike, Takes, most, nodes_for, times};
 use crate::supply::limits::Limits;
 use crate::supply::offerings::{PoolOffering, Supply};
 

@@ -1,7 +1,7 @@
 //! Why an attempt leaves pods out, in a form that outlives the attempt.
 
 use crate::plan::gang_limits;
-use crate::plan::unplaced::held_back::HeldBack;
+use crate::supply::held_back::HeldBack;
 use crate::supply::limits::Limits;
 use crate::supply::offerings::Supply;
 

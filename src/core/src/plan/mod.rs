@@ -17,6 +17,7 @@ pub(crate) mod cut;
 pub(crate) mod effort;
 pub(crate) mod fewer_domains;
 pub(crate) mod gang_limits;
+pub(crate) mod gang_nodes;
 pub(crate) mod gang_takes;
 pub(crate) mod groups;
 pub(crate) mod left_by;

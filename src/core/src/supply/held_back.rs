@@ -1,5 +1,6 @@
 //! Offerings that failed recently and are held back: they may be bought again later.
 
+use jiff::Timestamp;
 use poolwright_catalog::UsdPerHour;
 
 use crate::supply::offerings::{Availability, PoolOffering, Supply};
@@ -18,5 +19,30 @@ impl Supply<'_> {
             Availability::HeldBack(_) => self.offering(pool, offer.offering).price.known(),
             availability => availability.price(),
         }
+    }
+}
+
+/// Offerings of a pool that would hold pods once they are tried again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HeldBack {
+    /// Which offerings failed: begins with "the offerings of" or "some offerings of", and the pool.
+    pub which: String,
+    /// What makes them fewer than all that fit the pods; often empty.
+    pub within: &'static str,
+    /// Their names.
+    pub names: String,
+    /// When the first of them is tried again.
+    pub first: Timestamp,
+    /// The limits that keep the pods off all of them, with what a node uses of each.
+    pub limits: Vec<(u32, u64)>,
+}
+
+impl HeldBack {
+    /// Says what failed and when it is tried again. `it` are the pods that it would hold.
+    pub fn words(&self, it: &str) -> String {
+        let Self { which, within, names, first, .. } = self;
+        format!(
+            "{which} that fit {it}{within} failed recently ({names}); the first is tried again at {first}"
+        )
     }
 }

@@ -118,3 +118,67 @@ fn an_added_object_replaces_the_one_of_its_name() {
     let refused = told(files.add("--pool", source(new), Some(|kind| kind == "NodePool")));
     assert_eq!(refused, "--pool: Deployment ml/web is not a NodePool or a node class; give it to -f");
 }
+
+/// Returns files with a pool and its NodeClaim.
+fn pools() -> Files {
+    let text = "\
+apiVersion: poolwright.dev/v1alpha1
+kind: NodePool
+metadata: {name: gpu, uid: p}
+---
+apiVersion: poolwright.dev/v1alpha1
+kind: NodeClaim
+metadata: {name: gpu-a, ownerReferences: [{kind: NodePool, name: gpu, uid: p}]}
+";
+    Files::of(source(text), None).unwrap_or_else(|failure| panic!("{failure:?}"))
+}
+
+#[test]
+fn a_pool_that_is_replaced_keeps_its_claims_and_one_with_claims_is_not_removed() {
+    let new = "apiVersion: poolwright.dev/v1alpha1\nkind: NodePool\nmetadata: {name: gpu}\n";
+    for flag in ["-f", "--pool"] {
+        let mut files = pools();
+        let told_of = files.add(flag, source(new), None).expect("it can be read");
+        assert_eq!(told_of, [format!("{flag}: replaced NodePool gpu")]);
+        assert_eq!(names(&files), ["gpu-a", "gpu"]);
+    }
+    let mut files = pools();
+    let refused = told(files.remove(&named("nodepool", "gpu")));
+    assert!(
+        refused.starts_with("--remove nodepool/gpu: it has nodes, such as that of NodeClaim gpu-a, "),
+        "{refused}"
+    );
+    files.all[0].objects.remove(1);
+    assert_eq!(files.remove(&named("np", "gpu")).expect("it has no claim"), "--remove: removed NodePool gpu");
+}
+
+#[test]
+fn a_namespace_goes_with_all_that_is_in_it() {
+    let text = format!(
+        "{BASE}---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: ml}}\n---\n\
+         apiVersion: v1\nkind: Node\nmetadata: {{name: n}}\n"
+    );
+    let mut files = Files::of(source(&text), Some("ml")).unwrap_or_else(|failure| panic!("{failure:?}"));
+    let told = files.remove(&named("ns", "ml")).expect("it is there");
+    assert_eq!(told, "--remove: removed Namespace ml with 5 objects in it");
+    assert_eq!(names(&files), ["n"], "a node is in no namespace, and the job is in the one that -n names");
+}
+
+#[test]
+fn pods_that_have_ended_or_are_about_to_are_no_replicas() {
+    let mut files = base(None);
+    let ended = |name: &str, meta: &str, phase: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: ml, {meta}ownerReferences: \
+             [{{kind: ReplicaSet, name: web-1, uid: r}}]}}\nspec: {{nodeName: n}}\nstatus: {{phase: {phase}}}\n"
+        )
+    };
+    let more = [
+        ended("w-a", "", "Failed"),
+        ended("w-b", "", "Succeeded"),
+        ended("w-c", "deletionTimestamp: '2026-03-01T12:00:00Z', ", "Running"),
+    ];
+    files.add("-f", source(&more.concat()), None).expect("it can be read");
+    files.scale(&Replicas { of: named("deploy", "web"), number: 1 }).expect("it is there");
+    assert_eq!(names(&files), ["web", "web-1", "web-1-a", "train", "w-a", "w-b", "w-c"]);
+}

@@ -7,7 +7,8 @@ use poolwright_terms::keys::NODEPOOL_LABEL;
 
 use crate::demand::{Members, is_there};
 use crate::model::ObjectKey;
-use crate::plan::gang_limits::{has_rules_on_others, most};
+use crate::plan::gang_limits::has_rules_on_others;
+use crate::plan::gang_nodes::most;
 use crate::plan::gang_takes::{HoldingNode, Kind, Needs};
 use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::left_over::LeftOver;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
 use poolwright_catalog::{OfferingId, UsdPerHour};
 
 use crate::model::MinValuesPolicy;
@@ -10,35 +9,11 @@ use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::beyond::{Beyond, nearest_beyond};
 use crate::plan::unplaced::inputs::{UnplacedInputs, list};
 use crate::supply::flexibility;
+use crate::supply::held_back::HeldBack;
 use crate::supply::offerings::PoolOffering;
 
 /// The price of an offering, and what a node of it uses of limits.
 pub(crate) type Uses = (Option<UsdPerHour>, Vec<(u32, u64)>);
-
-/// Offerings of a pool that would hold pods once they are tried again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HeldBack {
-    /// Which offerings failed: begins with "the offerings of" or "some offerings of", and the pool.
-    which: String,
-    /// What makes them fewer than all that fit the pods; often empty.
-    within: &'static str,
-    /// Their names.
-    names: String,
-    /// When the first of them is tried again.
-    first: Timestamp,
-    /// The limits that keep the pods off all of them, with what a node uses of each.
-    pub limits: Vec<(u32, u64)>,
-}
-
-impl HeldBack {
-    /// Says what failed and when it is tried again. `it` are the pods that it would hold.
-    pub fn words(&self, it: &str) -> String {
-        let Self { which, within, names, first, .. } = self;
-        format!(
-            "{which} that fit {it}{within} failed recently ({names}); the first is tried again at {first}"
-        )
-    }
-}
 
 impl<'s> UnplacedInputs<'s, '_> {
     /// Returns the offerings that would hold the pods once they are tried again, of the pool where the fewest limits keep the pods off,
