@@ -80,7 +80,7 @@ fn with_room(catalogue: &Catalogue, room: &BTreeMap<InstanceTypeName, ResourceLi
     let raised = |kind: &InstanceType| {
         let mut kind = kind.clone();
         if let Some(room) = room.get(&kind.name) {
-            kind.allocatable = kind.allocatable.max(room);
+            kind.allocatable = ResourceList::max(&kind.allocatable, room);
         }
         kind
     };
