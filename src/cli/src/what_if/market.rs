@@ -239,10 +239,10 @@ pub mod tests {
     use super::*;
     use crate::plan::implicit;
 
-    /// Returns a snapshot with a pool that may buy the types of AWS with these capacity types.
+    /// Returns a snapshot with a pool that may buy the types of one region with these capacity types.
     pub fn world(values: &[CapacityType]) -> Snapshot {
-        let catalogue = builtin().filtered(|kind, offering| {
-            kind.provider.as_str() == "aws" && values.contains(&offering.id.capacity_type)
+        let catalogue = builtin().filtered(|_, offering| {
+            offering.id.zone.as_str().starts_with("us-east-1") && values.contains(&offering.id.capacity_type)
         });
         let mut world = Snapshot::default();
         let pool = implicit();
