@@ -156,12 +156,12 @@ fn a_pool_that_is_replaced_keeps_its_claims_and_one_with_claims_is_not_removed()
 fn a_namespace_goes_with_all_that_is_in_it() {
     let text = format!(
         "{BASE}---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: ml}}\n---\n\
-         apiVersion: v1\nkind: Node\nmetadata: {{name: n}}\n"
+         apiVersion: v1\nkind: Node\nmetadata: {{name: node-a}}\n"
     );
     let mut files = Files::of(source(&text), Some("ml")).unwrap_or_else(|failure| panic!("{failure:?}"));
     let told = files.remove(&named("ns", "ml")).expect("it is there");
     assert_eq!(told, "--remove: removed Namespace ml with 5 objects in it");
-    assert_eq!(names(&files), ["n"], "a node is in no namespace, and the job is in the one that -n names");
+    assert_eq!(names(&files), ["node-a"], "a node is in no namespace, and the job is in the one that -n names");
 }
 
 #[test]
