@@ -117,7 +117,7 @@ fn answered(flags: &JobFlags) -> Result<Answer, Failure> {
     notes.extend(price_age::note(oldest, price_age::today(), price_age::BUYABLE, price_age::CATALOGUE));
     let work = Work {
         takes: flags.hours,
-        checkpoint: flags.checkpoint.map(|every| every.unsigned_abs()),
+        checkpoint: flags.checkpoint.map(jiff::SignedDuration::unsigned_abs),
         restart: flags.restart.unsigned_abs(),
     };
     let rows = rows::rows(&offers, &work);

@@ -65,13 +65,12 @@ pub fn read(flags: &SavingsFlags) -> Result<Objects, Failure> {
         read.put_all(written(source::manifests(&flags.filename)?)?);
         return read.checked();
     }
-    let (saved, karpenter) = match &flags.snapshot {
-        Some(path) => (SavedCluster::read(path)?, Karpenter::default()),
-        None => {
-            let (kubeconfig, context) = (flags.kubeconfig.as_deref(), flags.context.as_deref());
-            let taken = snapshot::taken(kubeconfig, context, catalogue::load(&flags.catalogue)?)?;
-            (taken.saved, karpenter(flags)?)
-        }
+    let (saved, karpenter) = if let Some(path) = &flags.snapshot {
+        (SavedCluster::read(path)?, Karpenter::default())
+    } else {
+        let (kubeconfig, context) = (flags.kubeconfig.as_deref(), flags.context.as_deref());
+        let taken = snapshot::taken(kubeconfig, context, catalogue::load(&flags.catalogue)?)?;
+        (taken.saved, karpenter(flags)?)
     };
     let prices = catalogue::load_or(&flags.catalogue, Some(&saved.header.catalogue))?;
     let mut read = Objects::new(prices, saved.header.taken_at);

@@ -161,7 +161,11 @@ fn a_namespace_goes_with_all_that_is_in_it() {
     let mut files = Files::of(source(&text), Some("ml")).unwrap_or_else(|failure| panic!("{failure:?}"));
     let told = files.remove(&named("ns", "ml")).expect("it is there");
     assert_eq!(told, "--remove: removed Namespace ml with 5 objects in it");
-    assert_eq!(names(&files), ["node-a"], "a node is in no namespace, and the job is in the one that -n names");
+    assert_eq!(
+        names(&files),
+        ["node-a"],
+        "a node is in no namespace, and the job is in the one that -n names"
+    );
 }
 
 #[test]
