@@ -82,8 +82,8 @@ mod tests {
         let work = Work { takes: HOUR, checkpoint: None, restart: HOUR / 2 };
         let run = work.on(1, 693_147).expect("it ends");
         assert!(is_near(run.interruptions, 1.0), "{run:?}");
-        assert!(is_near(hours(run.finish), 1.0 / 0.693_147 + 0.5), "{run:?}");
-        assert!(is_near(hours(run.lost), 1.0 / 0.693_147 - 1.0), "{run:?}");
+        assert!(is_near(hours(run.finish), 1.0 / std::f64::consts::LN_2 + 0.5), "{run:?}");
+        assert!(is_near(hours(run.lost), 1.0 / std::f64::consts::LN_2 - 1.0), "{run:?}");
     }
 
     #[test]
