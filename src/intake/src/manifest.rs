@@ -30,6 +30,7 @@ mod read;
 mod refusals;
 mod reports;
 mod revisions;
+mod rolled;
 mod rollouts;
 mod runtime_refusals;
 mod scale_down;

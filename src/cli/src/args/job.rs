@@ -10,7 +10,7 @@ use poolwright_catalog::UsdPerHour;
 
 use super::number::whole;
 use super::plan::duration;
-use super::{CapacityChoice, InputFlags, PoolRules, PreferenceMode, SharingMode};
+use super::{CapacityChoice, ClusterFlags, InputFlags, PoolRules, PriceFlags};
 
 /// The most hours that a job may take: ten years.
 const MOST_HOURS: u64 = 87_600;
@@ -79,27 +79,12 @@ pub struct JobFlags {
 impl JobFlags {
     /// Returns the flags of a plan for the job, which may buy every capacity type.
     pub fn input(&self) -> InputFlags {
+        let prices = PriceFlags { catalogue: self.catalogue.clone(), at_risk: UsdPerHour::ZERO };
         InputFlags {
-            filename: Vec::new(),
-            trace: None,
-            gpu_map: None,
-            existing: Vec::new(),
-            kubeconfig: None,
-            context: None,
-            snapshot: None,
-            catalogue: self.catalogue.clone(),
             provider: self.provider.clone(),
             capacity_type: vec![CapacityChoice::Any],
-            spot: false,
-            at_risk: UsdPerHour::ZERO,
             commitments: self.commitments.clone(),
-            sharing: SharingMode::None,
-            mig_mixed: false,
-            limit: Vec::new(),
-            namespace_limit: Vec::new(),
-            scheduler_config: None,
-            preferences: PreferenceMode::Respect,
-            pool_rules: PoolRules::without_limit(),
+            ..InputFlags::of(ClusterFlags::default(), prices, PoolRules::without_limit())
         }
     }
 }

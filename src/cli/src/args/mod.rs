@@ -3,6 +3,7 @@
 mod changes;
 mod check;
 mod clouds;
+mod common;
 mod controller;
 mod convert;
 mod debug;
@@ -33,6 +34,7 @@ use clap_complete::Shell;
 pub use changes::{Factor, Named, NewPrice, PriceChange, Replaced, Replicas, Threshold, WHOLE};
 pub use check::{CheckFlags, CheckFormat, ServiceAccount};
 pub use clouds::{CloudFlags, Market, Nodes};
+pub use common::{ClusterFlags, PriceFlags};
 pub use controller::{ControllerFlags, LogFormat, PlacementMode};
 pub use convert::ConvertFlags;
 pub use debug::{DebugCommand, DebugFlags, ReplanFlags};

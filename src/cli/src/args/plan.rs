@@ -9,7 +9,7 @@ use poolwright_catalog::UsdPerHour;
 use poolwright_catalog::money::MoneyError;
 use poolwright_terms::CapacityType;
 
-use super::{PoolOverrides, PoolRules, PreferenceMode, SearchFlags};
+use super::{ClusterFlags, PoolOverrides, PoolRules, PreferenceMode, PriceFlags, SearchFlags};
 
 /// Flags of `plan`.
 #[derive(Debug, clap::Args)]
@@ -82,7 +82,14 @@ pub struct InputFlags {
     /// Reads Pod, Deployment, StatefulSet, Job, JobSet, List, and kinds of Kubeflow, Ray, Volcano and others. NodePools
     /// and node classes limit the offerings; without a NodePool the plan may use all that node classes sell by default.
     /// Node, NodeClaim and DaemonSet count as in a cluster. Repeat the flag for more files.
-    #[arg(short, long = "filename", value_name = "FILE", num_args = 1.., help_heading = "Pods to plan for")]
+    #[arg(
+        short,
+        long = "filename",
+        value_name = "FILE",
+        num_args = 1..,
+        conflicts_with_all = ["snapshot", "kubeconfig", "context"],
+        help_heading = "Pods to plan for"
+    )]
     pub filename: Vec<PathBuf>,
 
     /// Plan for a pod list of the Alibaba GPU trace 2023 (CSV), or - for stdin
@@ -90,7 +97,12 @@ pub struct InputFlags {
     /// Columns name, cpu_milli, memory_mib and num_gpu; gpu_milli, gpu_spec and the others of the trace are
     /// optional. A share of a GPU (gpu_milli below 1000) counts as a whole one, unless --sharing says otherwise. Any
     /// offering may be bought.
-    #[arg(long, value_name = "FILE", conflicts_with = "filename", help_heading = "Pods to plan for")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["filename", "snapshot", "kubeconfig", "context"],
+        help_heading = "Pods to plan for"
+    )]
     pub trace: Option<PathBuf>,
 
     /// With --trace: GPU models for each gpu_spec (CSV) [default: built in]
@@ -103,34 +115,21 @@ pub struct InputFlags {
     ///
     /// Write the file with `kubectl get nodes,pods -A -o yaml`; NodeClaims and DaemonSets count too. Takes files,
     /// directories, or - for stdin. Repeat the flag for more.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"], help_heading = "Pods to plan for")]
-    pub existing: Vec<PathBuf>,
-
-    /// Kubeconfig of the cluster to plan for [default: $KUBECONFIG or ~/.kube/config]
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["filename", "trace"], help_heading = "Pods to plan for")]
-    pub kubeconfig: Option<PathBuf>,
-
-    /// Context of the kubeconfig to use [default: the current one]
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["filename", "trace"], help_heading = "Pods to plan for")]
-    pub context: Option<String>,
-
-    /// Plan for the cluster in this file, which `poolwright snapshot` wrote, or - for stdin
-    ///
-    /// The plan is the one of the moment when the file was written. Prices are those of the file, unless --catalogue names others.
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["filename", "trace", "existing", "kubeconfig", "context"],
+        conflicts_with_all = ["snapshot", "kubeconfig", "context"],
         help_heading = "Pods to plan for"
     )]
-    pub snapshot: Option<PathBuf>,
+    pub existing: Vec<PathBuf>,
 
-    /// Instance types and prices: a CSV file, or `builtin` [default: builtin, or those of --snapshot]
-    ///
-    /// Repeat the flag to combine catalogues; later ones override earlier ones, type by type:
-    /// `--catalogue builtin --catalogue my-prices.csv`.
-    #[arg(long, value_name = "FILE|builtin", help_heading = "What may be bought")]
-    pub catalogue: Vec<String>,
+    /// The cluster, if it is not one of manifests or of a trace.
+    #[command(flatten)]
+    pub cluster: ClusterFlags,
+
+    /// What nodes cost.
+    #[command(flatten)]
+    pub prices: PriceFlags,
 
     /// Buy from this provider [default: the provider of the node class, else the first cloud in the catalogue]
     #[arg(long, value_name = "NAME", help_heading = "What may be bought")]
@@ -152,24 +151,6 @@ pub struct InputFlags {
     /// Without a pool, and without this flag or --capacity-type, plans buy on-demand nodes only.
     #[arg(long, help_heading = "What may be bought")]
     pub spot: bool,
-
-    /// What one interruption of a spot node costs a pod for each of its GPUs, in US dollars; with 0, spot is compared by price
-    /// alone
-    ///
-    /// A spot node counts with its price plus its expected loss, as for the controller: for each pod, the interruption rate times
-    /// the loss of one interruption. The rate is spot_interruptions_per_hour of the catalogue, or 0.0044 (10 % in a day). The
-    /// loss covers the work since the last checkpoint and the restart; a dollar is 40 minutes at $1.50/h. Pods without GPUs
-    /// lose nothing. A gang stops when one of its nodes is taken, and loses the work of all its pods. The bound covers cost and
-    /// loss together.
-    #[arg(
-        long,
-        value_name = "USD",
-        value_parser = at_risk,
-        allow_negative_numbers = true,
-        default_value = "1.00",
-        help_heading = "What may be bought"
-    )]
-    pub at_risk: UsdPerHour,
 
     /// Use what you have paid for first: reservations, savings plans, commitments (YAML or JSON)
     ///
@@ -230,6 +211,31 @@ pub struct InputFlags {
     /// What holds for every pool.
     #[command(flatten)]
     pub pool_rules: PoolRules,
+}
+
+impl InputFlags {
+    /// Returns the flags for objects that a command reads itself. What is not given is as without any flag.
+    pub fn of(cluster: ClusterFlags, prices: PriceFlags, pool_rules: PoolRules) -> Self {
+        Self {
+            filename: Vec::new(),
+            trace: None,
+            gpu_map: None,
+            existing: Vec::new(),
+            cluster,
+            prices,
+            provider: None,
+            capacity_type: Vec::new(),
+            spot: false,
+            commitments: None,
+            sharing: SharingMode::None,
+            mig_mixed: false,
+            limit: Vec::new(),
+            namespace_limit: Vec::new(),
+            scheduler_config: None,
+            preferences: PreferenceMode::Respect,
+            pool_rules,
+        }
+    }
 }
 
 /// A capacity type, or all of them.

@@ -4,10 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use poolwright_catalog::UsdPerHour;
 
-use super::plan::at_risk;
-use super::{InputFlags, PoolRules, PreferenceMode, SearchFlags, SharingMode};
+use super::{ClusterFlags, InputFlags, PoolRules, PriceFlags, SearchFlags};
 
 /// Flags of `savings`.
 #[derive(Debug, clap::Args)]
@@ -38,37 +36,13 @@ pub struct SavingsFlags {
     )]
     pub filename: Vec<PathBuf>,
 
-    /// Read the cluster from this file, which `poolwright snapshot` wrote, or - for stdin
-    ///
-    /// A snapshot has no NodePools of Karpenter. Prices are those of the file, unless --catalogue names others.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"], help_heading = "The cluster")]
-    pub snapshot: Option<PathBuf>,
+    /// The cluster, if it is not one of manifests.
+    #[command(flatten)]
+    pub cluster: ClusterFlags,
 
-    /// Kubeconfig of the cluster [default: $KUBECONFIG or ~/.kube/config]
-    #[arg(long, value_name = "FILE", help_heading = "The cluster")]
-    pub kubeconfig: Option<PathBuf>,
-
-    /// Context of the kubeconfig to use [default: the current one]
-    #[arg(long, value_name = "NAME", help_heading = "The cluster")]
-    pub context: Option<String>,
-
-    /// Instance types and prices: a CSV file, or `builtin` [default: builtin, or those of --snapshot]
-    ///
-    /// Repeat the flag to combine catalogues; later ones override earlier ones, type by type.
-    #[arg(long, value_name = "FILE|builtin", help_heading = "What may be bought")]
-    pub catalogue: Vec<String>,
-
-    /// What one interruption of a spot node costs a pod for each of its GPUs, in US dollars; with 0, spot is compared by price
-    /// alone
-    #[arg(
-        long,
-        value_name = "USD",
-        value_parser = at_risk,
-        allow_negative_numbers = true,
-        default_value = "1.00",
-        help_heading = "What may be bought"
-    )]
-    pub at_risk: UsdPerHour,
+    /// What nodes cost.
+    #[command(flatten)]
+    pub prices: PriceFlags,
 
     /// What holds for every pool.
     #[command(flatten)]
@@ -86,28 +60,9 @@ pub struct SavingsFlags {
 impl SavingsFlags {
     /// Returns the flags of a plan for the cluster. Without a pool, `spot` lets it buy spot nodes.
     pub fn input(&self, spot: bool) -> InputFlags {
-        InputFlags {
-            filename: Vec::new(),
-            trace: None,
-            gpu_map: None,
-            existing: Vec::new(),
-            kubeconfig: None,
-            context: None,
-            snapshot: None,
-            catalogue: self.catalogue.clone(),
-            provider: None,
-            capacity_type: Vec::new(),
-            spot,
-            at_risk: self.at_risk,
-            commitments: None,
-            sharing: SharingMode::None,
-            mig_mixed: false,
-            limit: Vec::new(),
-            namespace_limit: Vec::new(),
-            scheduler_config: None,
-            preferences: PreferenceMode::Respect,
-            pool_rules: self.pool_rules.clone(),
-        }
+        let of_objects =
+            InputFlags::of(ClusterFlags::default(), self.prices.clone(), self.pool_rules.clone());
+        InputFlags { spot, ..of_objects }
     }
 }
 

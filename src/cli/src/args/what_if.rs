@@ -4,14 +4,12 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use poolwright_catalog::UsdPerHour;
 
 use super::changes::{
     Factor, Named, PriceChange, Replaced, Replicas, Threshold, factor, named, price, replaced, replicas,
     threshold, zone,
 };
-use super::plan::at_risk;
-use super::{InputFlags, PoolRules, PreferenceMode, SearchFlags, SharingMode};
+use super::{ClusterFlags, InputFlags, PoolRules, PriceFlags, SearchFlags, SharingMode};
 
 /// The word after `--base` for a base without objects.
 pub const NOTHING: &str = "nothing";
@@ -28,7 +26,9 @@ pub const NOTHING: &str = "nothing";
         # What if a zone fails while there is twice the load?\n  \
         poolwright what-if --base cluster.yaml --load 2 --outage zone=us-east-1a\n\n  \
         # In a pull request: fail if it costs more than $500 a month more\n  \
-        poolwright what-if --base main/ -f branch/ -o markdown --fail-above usd=500\n\n\
+        poolwright what-if --base main/ -f branch/ -o markdown --fail-above usd=500\n\n  \
+        # The same for a branch that deletes a Deployment\n  \
+        poolwright what-if --base main/ -f branch/ --remove deploy/old -o markdown\n\n\
         Exit codes: 0 no difference, 1 a difference, 2 failed, or bad usage or input, 6\n\
         see --fail-above."
 )]
@@ -45,25 +45,15 @@ pub struct WhatIfFlags {
     )]
     pub base: Vec<PathBuf>,
 
-    /// The cluster in this file, which `poolwright snapshot` wrote, or - for stdin, is the base
-    ///
-    /// Both plans are of the moment when the file was written. Prices are those of the file, unless --catalogue names others.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["kubeconfig", "context"], help_heading = "Base")]
-    pub snapshot: Option<PathBuf>,
-
-    /// Kubeconfig of the cluster that is the base [default: $KUBECONFIG or ~/.kube/config]
-    #[arg(long, value_name = "FILE", help_heading = "Base")]
-    pub kubeconfig: Option<PathBuf>,
-
-    /// Context of the kubeconfig to use [default: the current one]
-    #[arg(long, value_name = "NAME", help_heading = "Base")]
-    pub context: Option<String>,
-
     /// The namespace of objects that name none, and of those of --remove and --replicas [default: `default`, and for these two any]
     ///
     /// Both plans are for the pods of all namespaces.
     #[arg(short, long, value_name = "NAMESPACE", help_heading = "Base")]
     pub namespace: Option<String>,
+
+    /// The cluster that is the base.
+    #[command(flatten)]
+    pub cluster: ClusterFlags,
 
     /// Add the objects of these manifests, or replace those of the same kind and name
     ///
@@ -145,27 +135,13 @@ pub struct WhatIfFlags {
     #[arg(long, value_name = "MODE", value_enum, help_heading = "Changes of what may be bought")]
     pub sharing: Option<SharingMode>,
 
-    /// Instance types and prices of both plans: a CSV file, or `builtin` [default: builtin, or those of --snapshot]
-    ///
-    /// Repeat the flag to combine catalogues; later ones override earlier ones, type by type.
-    #[arg(long, value_name = "FILE|builtin", help_heading = "What holds for both plans")]
-    pub catalogue: Vec<String>,
+    /// What nodes cost in both plans.
+    #[command(flatten)]
+    pub prices: PriceFlags,
 
     /// Buy from this provider [default: the provider of the node class, else the first cloud in the catalogue]
-    #[arg(long, value_name = "NAME", help_heading = "What holds for both plans")]
+    #[arg(long, value_name = "NAME", help_heading = "What may be bought")]
     pub provider: Option<String>,
-
-    /// What one interruption of a spot node costs a pod for each of its GPUs, in US dollars; with 0, spot is compared by price
-    /// alone
-    #[arg(
-        long,
-        value_name = "USD",
-        value_parser = at_risk,
-        allow_negative_numbers = true,
-        default_value = "1.00",
-        help_heading = "What holds for both plans"
-    )]
-    pub at_risk: UsdPerHour,
 
     /// What holds for every pool.
     #[command(flatten)]
@@ -189,28 +165,10 @@ pub struct WhatIfFlags {
 impl WhatIfFlags {
     /// Returns the flags of a plan for the base.
     pub fn input(&self) -> InputFlags {
-        InputFlags {
-            filename: Vec::new(),
-            trace: None,
-            gpu_map: None,
-            existing: Vec::new(),
-            kubeconfig: self.kubeconfig.clone(),
-            context: self.context.clone(),
-            snapshot: None,
-            catalogue: self.catalogue.clone(),
-            provider: self.provider.clone(),
-            capacity_type: Vec::new(),
-            spot: false,
-            at_risk: self.at_risk,
-            commitments: None,
-            sharing: SharingMode::None,
-            mig_mixed: false,
-            limit: Vec::new(),
-            namespace_limit: Vec::new(),
-            scheduler_config: None,
-            preferences: PreferenceMode::Respect,
-            pool_rules: self.pool_rules.clone(),
-        }
+        // A snapshot is read with the base.
+        let cluster = ClusterFlags { snapshot: None, ..self.cluster.clone() };
+        let provider = self.provider.clone();
+        InputFlags { provider, ..InputFlags::of(cluster, self.prices.clone(), self.pool_rules.clone()) }
     }
 
     /// Returns whether a flag changes objects before they are read.

@@ -77,6 +77,10 @@ pub fn run(flags: &JobFlags, out: &mut impl Write) -> Result<ExitStatus, Failure
 }
 
 fn answered(flags: &JobFlags) -> Result<Answer, Failure> {
+    answered_within(flags, &SearchFlags::default())
+}
+
+fn answered_within(flags: &JobFlags, search: &SearchFlags) -> Result<Answer, Failure> {
     let catalogue = catalogue::load(&flags.catalogue)?;
     let models = models(flags, &catalogue)?;
     let at = SystemClock::new().now();
@@ -87,9 +91,8 @@ fn answered(flags: &JobFlags) -> Result<Answer, Failure> {
         }
         Asked::File(path) => (path.display().to_string(), source::manifests(slice::from_ref(path))?),
     };
-    let search = SearchFlags::default();
     let given = Some(Given::Files { sources, at });
-    let (mut input, options) = prepare_given(&flags.input(), None, &search, catalogue.clone(), given)?;
+    let (mut input, options) = prepare_given(&flags.input(), None, search, catalogue.clone(), given)?;
     let options = PlanOptions { baselines: false, ..options };
     check(&name, &input.snapshot, &models)?;
     let job = alone(&input.snapshot);
@@ -99,7 +102,7 @@ fn answered(flags: &JobFlags) -> Result<Answer, Failure> {
     } else {
         models.iter().map(|model| Some(model.as_str())).collect()
     };
-    let mut planner = Planner::new(&mut input, &options, &search, at, wanted.len());
+    let mut planner = Planner::new(&mut input, &options, search, at, wanted.len());
     for model in wanted {
         let job = model.map_or_else(|| job.clone(), |model| model::asking_for(&job, model));
         let found = planner.offers(&job, model)?;
@@ -108,7 +111,9 @@ fn answered(flags: &JobFlags) -> Result<Answer, Failure> {
         }
         offers.extend(found);
     }
+    let cut_short = planner.cut_short();
     let mut notes = planner.notes;
+    notes.extend(cut_short);
     not_sold.extend(without_spot(&offers));
     if offers.is_empty() && not_sold.is_empty() {
         return Err(Failure::bad_input(format!("{name}: nothing may be bought that its pods could use")));
@@ -263,8 +268,9 @@ fn assumptions(flags: &JobFlags, offers: &[Offer]) -> Vec<String> {
         ));
     }
     if let Asked::Shape(Shape { pods, gpus, .. }) = &flags.job {
+        let (each, they) = if *pods == 1 { ("", "It requests") } else { (" each", "They request") };
         let (pods, gpus) = (counted(*pods as usize, "pod"), counted(*gpus as usize, "GPU"));
-        all.push(format!("The job is {pods} with {gpus} each. They request no CPU and no memory."));
+        all.push(format!("The job is {pods} with {gpus}{each}. {they} no CPU and no memory."));
     }
     let lost = match flags.checkpoint {
         Some(every) => {

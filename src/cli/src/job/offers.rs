@@ -1,6 +1,6 @@
 //! The offerings on which a job may run, each with a plan for it alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -8,14 +8,15 @@ use poolwright_catalog::{InstanceType, Offering, OfferingId, Price, ResourceName
 use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::plan::PlanOptions;
 use poolwright_core::{PodSpec, Snapshot};
-use poolwright_report::plan::Document;
+use poolwright_report::plan::{Document, Verdict};
 
 use super::model::wants_gpus;
 use super::zones;
 use crate::args::SearchFlags;
 use crate::exit::Failure;
+use crate::not_sold;
 use crate::plan::Input;
-use crate::print::counted;
+use crate::print::{counted, percent};
 use crate::what_if::{market, offerings, with_snapshot};
 
 /// How long all plans may search together, about.
@@ -76,6 +77,8 @@ pub struct Planner<'a> {
     /// The notes of the first plan, and what it says about objects whose pods are not planned.
     pub notes: Vec<String>,
     has_planned: bool,
+    /// The plans whose search ended too early: the name of the offering, and the gap to the lower bound, if there is one.
+    cut_short: Vec<(String, Option<f64>)>,
 }
 
 impl<'a> Planner<'a> {
@@ -88,7 +91,8 @@ impl<'a> Planner<'a> {
         calls: usize,
     ) -> Self {
         let clock = SystemClock::new();
-        Self { input, options, search, at, clock, calls_left: calls, notes: Vec::new(), has_planned: false }
+        let (notes, cut_short) = (Vec::new(), Vec::new());
+        Self { input, options, search, at, clock, calls_left: calls, notes, has_planned: false, cut_short }
     }
 
     /// Plans for this job on each offering that may be bought: those with a GPU model, or else those with GPUs if a pod requests some.
@@ -161,7 +165,35 @@ impl<'a> Planner<'a> {
             self.has_planned = true;
             self.notes = notes(&document);
         }
-        Ok(outcome(&document))
+        let outcome = outcome(&document);
+        if let Outcome::Runs { usd_per_hour, .. } = outcome
+            && usd_per_hour > UsdPerHour::ZERO
+            && let Verdict::Within(gap) = document.verdict()
+        {
+            let gap = document.is_bounded().then_some(gap);
+            if gap.is_none_or(|gap| gap > search.options().gap_target) {
+                self.cut_short.push((format!("{} ({})", id.instance_type, id.capacity_type), gap));
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Says which plans are not proven to be cheap enough, because the search ended at its limit of time or work.
+    pub fn cut_short(&self) -> Option<String> {
+        let names: BTreeSet<&str> = self.cut_short.iter().map(|(name, _)| name.as_str()).collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        let largest = self.cut_short.iter().try_fold(0.0_f64, |largest, (_, gap)| Some(largest.max((*gap)?)));
+        let gap = match largest {
+            None => "no lower bound is known".to_owned(),
+            Some(gap) if self.cut_short.len() > 1 => format!("gap up to {}", percent(gap)),
+            Some(gap) => format!("gap {}", percent(gap)),
+        };
+        (!names.is_empty()).then(|| {
+            format!(
+                "the search for {} ended before it proved its plan the cheapest ({gap}), so the job may need fewer nodes there",
+                not_sold::first_of(&names)
+            )
+        })
     }
 }
 

@@ -5,8 +5,8 @@ use poolwright_catalog::{Usd, UsdPerHour};
 use poolwright_terms::CapacityType;
 
 use super::rows::Row;
-use super::{Answer, answered, csv_lines, table};
-use crate::args::{Cli, Command};
+use super::{Answer, answered, answered_within, csv_lines, table};
+use crate::args::{Cli, Command, JobFlags, SearchFlags};
 use crate::exit::Failure;
 use crate::print::TableLayout;
 
@@ -21,10 +21,16 @@ const BENCH: &str =
 
 /// Prices a job, with this catalogue and these flags.
 fn priced(catalogue: &str, job: &str, more: &[&str]) -> Result<Answer, Failure> {
+    answered(&flags(catalogue, job, more))
+}
+
+fn flags(catalogue: &str, job: &str, more: &[&str]) -> JobFlags {
     let typed = ["poolwright", "job", job, "--hours", "10", "--catalogue", catalogue];
     let typed = typed.iter().chain(more).copied();
-    let Command::Job(flags) = Cli::try_parse_from(typed).expect("flags").command else { panic!("it is job") };
-    answered(&flags)
+    match Cli::try_parse_from(typed).expect("flags").command {
+        Command::Job(flags) => *flags,
+        other => panic!("it is job: {other:?}"),
+    }
 }
 
 fn found(catalogue: &str, job: &str, more: &[&str]) -> Answer {
@@ -70,6 +76,29 @@ fn a_shape_is_priced_on_each_type_that_has_its_gpus() {
         "{}",
         answer.verdict
     );
+}
+
+#[test]
+fn a_plan_whose_search_ends_too_early_is_noted_with_its_gap() {
+    let flags = flags(MARKET, "8x3xl4", &[]);
+    let told = |work: u64| {
+        let search = SearchFlags { work_limit: Some(work), ..SearchFlags::default() };
+        let notes = answered_within(&flags, &search).expect("an answer").notes;
+        notes.into_iter().find(|note| note.starts_with("the search for "))
+    };
+    // With so little work, the bound is three quarters of the GPUs of eight nodes. Each node holds one pod.
+    let said = told(1).expect("a note");
+    assert!(said.contains("large.l4 (on-demand)") && said.contains("gap up to 33 %"), "{said}");
+    assert_eq!(told(20_000_000), None);
+}
+
+#[test]
+fn the_assumptions_about_one_pod_are_about_one_pod() {
+    let said = |shape: &str| found(MARKET, shape, &[]).assumptions.concat();
+    let one = said("1x4xl4");
+    assert!(one.contains("The job is 1 pod with 4 GPUs. It requests no CPU and no memory."), "{one}");
+    let two = said("2x1xl4");
+    assert!(two.contains("The job is 2 pods with 1 GPU each. They request no CPU and no memory."), "{two}");
 }
 
 #[test]

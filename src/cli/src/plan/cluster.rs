@@ -160,7 +160,7 @@ fn of_snapshot(saved: &SavedCluster) -> String {
 
 /// Returns the client of the cluster that the flags name, or of a snapshot.
 async fn client(flags: &InputFlags, saved: Option<&SavedCluster>) -> Result<Client> {
-    let (kubeconfig, context) = (flags.kubeconfig.as_deref(), flags.context.as_deref());
+    let (kubeconfig, context) = (flags.cluster.kubeconfig.as_deref(), flags.cluster.context.as_deref());
     match saved {
         Some(saved) => Ok(saved.client()),
         None => connect::client(kubeconfig, context, connect::Patience::Retries).await,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use poolwright_api::meant;
-use poolwright_catalog::{Catalogue, ResourceName, UsdPerHour, quantity};
+use poolwright_catalog::{Catalogue, InstanceType, MigModel, ResourceName, UsdPerHour, quantity};
 use poolwright_core::plan::Sharing;
 use poolwright_core::{NamespaceLimit, NamespaceLimits, Pool, PoolLimits};
 
@@ -56,11 +56,10 @@ fn refused(problems: Problems) -> Failure {
     Failure::bad_input(format!("the limits cannot be used: {problems}"))
 }
 
-/// The names of the resources that instance types have. A limit on any other resource limits nothing.
+/// The names of the resources that instance types have, or get if their GPUs are cut into MIG instances. A limit on any other resource
+/// limits nothing.
 pub struct Sold {
     names: BTreeSet<String>,
-    /// Whether GPUs of new nodes are cut into MIG instances.
-    cuts_gpus: bool,
 }
 
 impl Sold {
@@ -77,8 +76,11 @@ impl Sold {
                     names.insert(name.to_string());
                 }
             }
+            if matches!(sharing, Sharing::Mig { .. }) {
+                names.extend(catalogue.types().values().flat_map(instances));
+            }
         }
-        Self { names, cuts_gpus: matches!(sharing, Sharing::Mig { .. }) }
+        Self { names }
     }
 
     /// Judges the limits of `--limit`. Returns a note about each that limits nothing.
@@ -95,7 +97,7 @@ impl Sold {
                     problems
                         .push(format!("--limit {name}: no instance type has {name}; did you mean {meant}?"));
                 }
-                None => notes.push(format!("--limit {name}: {}", self.limits_nothing(name))),
+                None => notes.push(format!("--limit {name}: {}", limits_nothing(name))),
             }
         }
         problems.or(notes).map_err(refused)
@@ -107,7 +109,7 @@ impl Sold {
         for pool in pools {
             for (name, meant) in self.lacks(&pool.limits) {
                 let hint = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
-                notes.push(format!("NodePool {}: {}{hint}", pool.name, self.limits_nothing(name)));
+                notes.push(format!("NodePool {}: {}{hint}", pool.name, limits_nothing(name)));
             }
         }
         notes
@@ -124,15 +126,16 @@ impl Sold {
         });
         with_meant.collect()
     }
+}
 
-    fn limits_nothing(&self, name: &str) -> String {
-        if self.cuts_gpus && name.starts_with(ResourceName::MIG_PREFIX) {
-            return "new nodes count with their GPUs, not with the MIG instances that these are cut into, so this limit limits nothing; \
-                    limit nvidia.com/gpu"
-                .to_owned();
-        }
-        format!("no instance type has {name}, so this limit limits nothing")
-    }
+/// Returns the resources of the MIG instances that GPUs of a type can be cut into.
+fn instances(kind: &InstanceType) -> impl Iterator<Item = String> {
+    let model = kind.gpu.as_ref().and_then(MigModel::of);
+    model.into_iter().flat_map(|model| model.kinds.iter().filter_map(move |one| model.resource(one.profile)))
+}
+
+fn limits_nothing(name: &str) -> String {
+    format!("no instance type has {name}, so this limit limits nothing")
 }
 
 fn add(limits: &mut PoolLimits, text: &str) -> Result<(), String> {
@@ -207,11 +210,10 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_on_mig_instances_is_noted_with_what_limits_them() {
+    fn a_limit_on_mig_instances_is_noted_only_if_no_gpu_is_cut_into_them() {
         let limits = of(&["nvidia.com/mig-1g.5gb=2"]).unwrap();
         let told = |sharing| Sold::of(&poolwright_catalog::builtin(), [], sharing).judge(&limits).unwrap();
-        let cut = told(Sharing::Mig { mixed: false });
-        assert!(cut.len() == 1 && cut[0].ends_with("; limit nvidia.com/gpu"), "{cut:?}");
+        assert_eq!(told(Sharing::Mig { mixed: false }), [""; 0]);
         let whole = "--limit nvidia.com/mig-1g.5gb: no instance type has nvidia.com/mig-1g.5gb, so this limit limits nothing";
         assert_eq!(told(Sharing::Whole), [whole]);
     }

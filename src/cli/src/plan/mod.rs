@@ -251,9 +251,9 @@ pub fn prepare(
     namespace: Option<&str>,
     search: &SearchFlags,
 ) -> Result<(Input, PlanOptions), Failure> {
-    let saved = flags.snapshot.as_deref().map(SavedCluster::read).transpose()?;
+    let saved = flags.cluster.snapshot.as_deref().map(SavedCluster::read).transpose()?;
     let own = saved.as_ref().map(|saved| &saved.header.catalogue);
-    let catalogue = catalogue::load_or(&flags.catalogue, own)?;
+    let catalogue = catalogue::load_or(&flags.prices.catalogue, own)?;
     prepare_given(flags, namespace, search, catalogue, saved.map(|saved| Given::Saved(Box::new(saved))))
 }
 
@@ -334,7 +334,7 @@ pub fn prepare_given(
         limits,
         namespace_limits,
         sharing: sharing(flags)?,
-        spot_risk: SpotRisk::losing(flags.at_risk),
+        spot_risk: SpotRisk::losing(flags.prices.at_risk),
         commitments: terms,
         preferences: flags.preferences.into(),
         min_values: flags.pool_rules.min_values_policy.into(),

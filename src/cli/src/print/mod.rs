@@ -9,7 +9,7 @@ mod terminal;
 use std::io::{self, Write};
 
 pub(crate) use printable::Printable;
-pub(crate) use table::{count, counted, money, plain, text};
+pub(crate) use table::{count, counted, money, percent, plain, text};
 pub(crate) use terminal::{TableLayout, has_colours, text_width, wrap};
 
 use poolwright_report::plan::Document;

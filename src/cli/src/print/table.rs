@@ -435,7 +435,7 @@ pub(crate) fn money(amount: UsdPerHour) -> String {
 }
 
 /// Formats a percentage: `0.05 %`, `12 %`.
-pub(super) fn percent(ratio: f64) -> String {
+pub(crate) fn percent(ratio: f64) -> String {
     let percent = ratio * 100.0;
     if percent >= 10.0 {
         format!("{percent:.0} %")

@@ -14,7 +14,7 @@ use poolwright_intake::manifest;
 use poolwright_terms::GROUP;
 use serde_json::{Value, json};
 
-use crate::args::SavingsFlags;
+use crate::args::{ClusterFlags, SavingsFlags};
 use crate::exit::Failure;
 use crate::problems::Problems;
 use crate::snapshot::{self, SavedCluster};
@@ -61,25 +61,26 @@ pub struct Objects {
 pub fn read(flags: &SavingsFlags) -> Result<Objects, Failure> {
     let now = SystemClock::new().now();
     if !flags.filename.is_empty() {
-        let mut read = Objects::new(catalogue::load(&flags.catalogue)?, now);
+        let mut read = Objects::new(catalogue::load(&flags.prices.catalogue)?, now);
         read.put_all(written(source::manifests(&flags.filename)?)?);
         return read.checked();
     }
-    let (saved, karpenter) = if let Some(path) = &flags.snapshot {
+    let (saved, karpenter) = if let Some(path) = &flags.cluster.snapshot {
         (SavedCluster::read(path)?, Karpenter::default())
     } else {
-        let (kubeconfig, context) = (flags.kubeconfig.as_deref(), flags.context.as_deref());
-        let taken = snapshot::taken(kubeconfig, context, catalogue::load(&flags.catalogue)?)?;
+        let ClusterFlags { kubeconfig, context, .. } = &flags.cluster;
+        let prices = catalogue::load(&flags.prices.catalogue)?;
+        let taken = snapshot::taken(kubeconfig.as_deref(), context.as_deref(), prices)?;
         (taken.saved, karpenter(flags)?)
     };
-    let prices = catalogue::load_or(&flags.catalogue, Some(&saved.header.catalogue))?;
+    let prices = catalogue::load_or(&flags.prices.catalogue, Some(&saved.header.catalogue))?;
     let mut read = Objects::new(prices, saved.header.taken_at);
     let forbidden = saved.header.forbidden();
     if !forbidden.is_empty() {
         read.notes.push(format!("what you may not list is missing: {}", forbidden.join("; ")));
     }
     read.put_all(saved.items.into_iter().chain(karpenter.objects));
-    if flags.snapshot.is_some() && !read.has_own_pools() {
+    if flags.cluster.snapshot.is_some() && !read.has_own_pools() {
         read.notes.push(
             "a snapshot has no NodePools of Karpenter; -f takes them, with the nodes and pods of the cluster"
                 .to_owned(),
@@ -195,8 +196,9 @@ fn karpenter(flags: &SavingsFlags) -> Result<Karpenter, Failure> {
         .build()
         .context("cannot start the runtime for network calls")?;
     let read = async {
-        let (kubeconfig, context) = (flags.kubeconfig.as_deref(), flags.context.as_deref());
-        let client = connect::client(kubeconfig, context, connect::Patience::Retries).await?;
+        let ClusterFlags { kubeconfig, context, .. } = &flags.cluster;
+        let client =
+            connect::client(kubeconfig.as_deref(), context.as_deref(), connect::Patience::Retries).await?;
         let mut found = Karpenter::default();
         for (group, kind, plural) in &wanted {
             list(&client, group, kind, plural, &mut found).await?;

@@ -9,7 +9,7 @@ use poolwright_controller::clock::{Clock, SystemClock};
 use super::answer::State;
 use super::objects::{Files, is_of_pools};
 use super::outcome::Outcome;
-use crate::args::{NOTHING, WhatIfFlags};
+use crate::args::{ClusterFlags, NOTHING, WhatIfFlags};
 use crate::catalogue;
 use crate::exit::Failure;
 use crate::plan::{Given, notes_on};
@@ -35,13 +35,14 @@ pub struct Base {
 impl Base {
     /// Reads the base.
     pub fn read(flags: &WhatIfFlags) -> Result<Self, Failure> {
-        let paths = flags.base.iter().chain(&flags.snapshot).chain(&flags.filename).chain(&flags.pool);
+        let paths =
+            flags.base.iter().chain(&flags.cluster.snapshot).chain(&flags.filename).chain(&flags.pool);
         if paths.filter(|path| path.as_os_str() == "-").count() > 1 {
             return Err(Failure::bad_input("-: standard input can be read once; name files for the rest"));
         }
         let is_nothing = |path: &PathBuf| path.as_os_str() == NOTHING;
         match flags.base.as_slice() {
-            [] => match &flags.snapshot {
+            [] => match &flags.cluster.snapshot {
                 Some(path) => Self::of_saved(SavedCluster::read(path)?, flags),
                 None if flags.changes_objects() => Self::of_objects(flags),
                 None => {
@@ -68,14 +69,19 @@ impl Base {
     /// Returns the base of these objects, with the prices that the flags name.
     fn of(given: impl FnOnce(Timestamp) -> Option<Given>, flags: &WhatIfFlags) -> Result<Self, Failure> {
         let now = SystemClock::new().now();
-        Ok(Self { given: given(now), catalogue: catalogue::load(&flags.catalogue)?, now, notes: Vec::new() })
+        Ok(Self {
+            given: given(now),
+            catalogue: catalogue::load(&flags.prices.catalogue)?,
+            now,
+            notes: Vec::new(),
+        })
     }
 
     /// Reads the objects of the cluster, which change.
     fn of_objects(flags: &WhatIfFlags) -> Result<Self, Failure> {
-        let catalogue = catalogue::load(&flags.catalogue)?;
-        let (kubeconfig, context) = (flags.kubeconfig.as_deref(), flags.context.as_deref());
-        let taken = snapshot::taken(kubeconfig, context, catalogue)?;
+        let catalogue = catalogue::load(&flags.prices.catalogue)?;
+        let ClusterFlags { kubeconfig, context, .. } = &flags.cluster;
+        let taken = snapshot::taken(kubeconfig.as_deref(), context.as_deref(), catalogue)?;
         let elastic = taken.left_out_of_gangs();
         let mut base = Self::of_saved(taken.saved, flags)?;
         base.notes.extend(elastic);
@@ -84,7 +90,7 @@ impl Base {
 
     /// Returns the base of a snapshot. If objects change, they count as manifests.
     fn of_saved(saved: SavedCluster, flags: &WhatIfFlags) -> Result<Self, Failure> {
-        let catalogue = catalogue::load_or(&flags.catalogue, Some(&saved.header.catalogue))?;
+        let catalogue = catalogue::load_or(&flags.prices.catalogue, Some(&saved.header.catalogue))?;
         let now = saved.header.taken_at;
         if !flags.changes_objects() {
             let given = Some(Given::Saved(Box::new(saved)));

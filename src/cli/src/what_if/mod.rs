@@ -109,8 +109,12 @@ fn answered(flags: &WhatIfFlags) -> Result<Answer, Failure> {
     let mut answer = Answer::of(&before, &after);
     answer.runner_up = planner.runner_up(&mut input, &chosen)?;
     let offerings = offerings(&input.snapshot);
-    answer.assumptions =
-        assumptions::assumptions(&offerings, &chosen.catalogue.source, flags.at_risk, price_age::today());
+    answer.assumptions = assumptions::assumptions(
+        &offerings,
+        &chosen.catalogue.source,
+        flags.prices.at_risk,
+        price_age::today(),
+    );
     answer.changes = changes;
     let buys = |pool: &str| chosen.nodes.iter().any(|node| node.pool.as_deref() == Some(pool));
     let not_ready = input.told_of_pools.iter().filter(|(pool, _)| buys(&pool.0));

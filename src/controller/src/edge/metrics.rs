@@ -82,8 +82,9 @@ pub struct Metrics {
     pub offerings_held_back: IntGauge,
     /// Offerings with a raised price because the cloud reclaims instances of them.
     pub offerings_taken_back: IntGauge,
-    /// The date of the oldest price of what the pools may buy, in seconds since 1970; NaN if no price has a date.
-    pub prices_as_of: Gauge,
+    /// The date of the oldest price of what the pools may buy, in seconds since 1970. It has no labels, and no value until such a date
+    /// is known.
+    pub prices_as_of: GaugeVec,
     /// Calls to terminate an instance, by provider and result.
     pub terminations: IntCounterVec,
     /// How long claims took from one stage to the next, by the stage reached.
@@ -397,10 +398,11 @@ impl Metrics {
                 "poolwright_offerings_taken_back",
                 "Offerings that count as more expensive now because the cloud recently took instances back.",
             )?,
-            prices_as_of: gauge(
+            prices_as_of: gauges(
                 r,
                 "poolwright_prices_as_of_timestamp_seconds",
-                "Date of the oldest price of what the pools may buy, in seconds since 1970; NaN if no price has a date.",
+                "Date of the oldest price of what the pools may buy, in seconds since 1970; absent while no such date is known.",
+                &[],
             )?,
             terminations: counters(
                 r,
@@ -519,6 +521,7 @@ mod tests {
         m.pool_planned_cost.with_label_values(&["x"]).set(1.0);
         m.pool_retiring.with_label_values(&["x"]).set(1);
         m.pool_retiring_cost.with_label_values(&["x"]).set(1.0);
+        m.prices_as_of.with_label_values::<&str>(&[]).set(1.0);
         m
     }
 

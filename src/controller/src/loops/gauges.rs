@@ -149,7 +149,13 @@ fn measure(shown: &mut Shown, snapshot: &Snapshot, metrics: &Metrics) {
 /// Updates the date of prices. It looks at each offering of each pool, and dates change by days.
 fn measure_prices(snapshot: &Snapshot, metrics: &Metrics) {
     let day = oldest_price(snapshot).and_then(|date| date.to_zoned(TimeZone::UTC).ok());
-    metrics.prices_as_of.set(day.map_or(f64::NAN, |day| day.timestamp().as_second() as f64));
+    match day {
+        Some(day) => {
+            let gauge = metrics.prices_as_of.with_label_values::<&str>(&[]);
+            gauge.set(day.timestamp().as_second() as f64);
+        }
+        None => metrics.prices_as_of.reset(),
+    }
 }
 
 /// Updates the gauges that show nothing but claims and pools.
@@ -303,11 +309,18 @@ mod tests {
     #[test]
     fn the_date_of_the_oldest_price_of_what_the_pools_may_buy_is_told() {
         let metrics = Metrics::new().unwrap();
-        measure_prices(&Snapshot::default(), &metrics);
-        let text = metrics.text().unwrap();
-        assert!(text.contains("poolwright_prices_as_of_timestamp_seconds NaN\n"), "{text}");
+        let told = || -> Option<i64> {
+            let text = metrics.text().unwrap();
+            let mut lines = text.lines();
+            lines.find_map(|line| {
+                line.strip_prefix("poolwright_prices_as_of_timestamp_seconds ")?.parse().ok()
+            })
+        };
+        assert_eq!(told(), None, "nothing is measured yet");
         measure_prices(&buying(&["on-demand"]), &metrics);
         // 2026-03-01T00:00:00Z
-        assert_eq!(metrics.prices_as_of.get() as i64, 1_772_323_200);
+        assert_eq!(told(), Some(1_772_323_200));
+        measure_prices(&Snapshot::default(), &metrics);
+        assert_eq!(told(), None, "no pool may buy anything");
     }
 }

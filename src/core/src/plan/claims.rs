@@ -15,7 +15,7 @@ use crate::plan::pack::classes::PodClasses;
 use crate::plan::pack::solves::packing::NewNode;
 use crate::rules::colocation::Colocation;
 use crate::rules::format;
-use crate::rules::gpus::GpuForm;
+use crate::rules::gpus::{GpuForm, GpuNeed};
 use crate::supply::interruption_risk::Losses;
 use crate::supply::limits::Limits;
 use crate::supply::offerings::{Admissions, Availability, PoolOffering, Supply};
@@ -390,8 +390,10 @@ impl ClaimBuilder<'_, '_> {
     }
 
     pub(crate) fn uses(&self, node: &NewNode<'_>, offer: &PoolOffering) -> BTreeMap<u32, u64> {
-        let uses = self.limits.uses(self.supply, node.pool, offer.offering, offer.availability.price());
-        uses.into_iter().collect()
+        let classes = node.content.keys().map(|class| &self.classes.classes[*class]);
+        let needs: Vec<&GpuNeed> = classes.filter_map(|class| class.gpu_need.as_ref()).collect();
+        let price = offer.availability.price();
+        self.limits.uses_for(self.supply, node.pool, offer.offering, price, &needs).into_iter().collect()
     }
 
     /// Returns the amount of each limit that a node of this offering uses beyond the planned one.

@@ -40,6 +40,8 @@ pub(crate) struct Kind<'p> {
     pub count: u64,
     /// How many of these need a new node, because nodes that are there have no room for them.
     pub least: u64,
+    /// Whether each of them may need a node of its own, because of rules about other pods.
+    pub is_apart: bool,
     /// The nodes that would hold one.
     pub nodes: Vec<HoldingNode>,
 }
@@ -53,6 +55,8 @@ pub(crate) struct Needs {
     pub nodes: u64,
     /// The least that these cost in all, in micro-dollars, however many they are.
     pub cost: u64,
+    /// The most that its nodes cost in all, on the nodes that the limits are told of.
+    pub most_cost: u64,
 }
 
 impl Needs {
@@ -65,7 +69,10 @@ impl Needs {
             let apart = all.iter().map(|kind| of(&[*kind]).unwrap_or(0)).fold(0, u64::saturating_add);
             of(&all).map_or(apart, |together| together.min(apart))
         };
-        Some(Self { takes, nodes: least(|uses| uses.nodes), cost: least(|uses| uses.cost) })
+        let most = |kinds: &[&Kind<'_>]| nearest(limits, supply, kinds).map_or(0, |uses| uses.most_cost);
+        let apart = all.iter().map(|kind| most(&[*kind])).fold(0, u64::saturating_add);
+        let most_cost = most(&all).max(apart);
+        Some(Self { takes, nodes: least(|uses| uses.nodes), cost: least(|uses| uses.cost), most_cost })
     }
 }
 
@@ -76,7 +83,8 @@ pub(crate) fn short(limits: &Limits, supply: &Supply<'_>, kinds: &[Kind<'_>]) ->
     let together = nearest(limits, supply, &all).map(|uses| uses.short(limits));
     let apart = one_by_one(limits, supply, all);
     let best = together.into_iter().chain(apart).min_by_key(Vec::len)?;
-    let is_mixed = !best.is_empty() && matches!(kinds, [only] if have_enough_mixed(limits, supply, only));
+    let is_mixed = !best.is_empty()
+        && matches!(kinds, [only] if !only.is_apart && have_enough_mixed(limits, supply, only));
     Some(if is_mixed { Vec::new() } else { best })
 }
 
@@ -86,17 +94,19 @@ fn have_enough_mixed(limits: &Limits, supply: &Supply<'_>, kind: &Kind<'_>) -> b
         let of_one = limits.uses(supply, node.at, node.offering, Some(node.price));
         (of_one, most(&kind.requests, &node.room).max(1))
     };
-    let all: BTreeSet<(Takes, u64)> = kind.nodes.iter().map(one).collect();
+    let nodes = kind.nodes.iter().map(one);
+    let all: BTreeSet<(Takes, u64)> = nodes.filter(|(of_one, _)| limits.allow(of_one)).collect();
     all.iter().any(|(of_one, holds)| {
         let (full, rest) = (times(of_one, kind.least / holds), kind.least % holds);
-        all.iter().filter(|(_, holds)| *holds >= rest).any(|(last, _)| {
-            let mut uses: BTreeMap<u32, u64> = full.iter().copied().collect();
-            for (limit, amount) in last {
-                let sum = uses.entry(*limit).or_default();
-                *sum = sum.saturating_add(*amount);
-            }
-            limits.allow(&uses.into_iter().collect::<Takes>())
-        })
+        limits.allow(&full)
+            && all.iter().filter(|(_, holds)| *holds >= rest).any(|(last, _)| {
+                let mut uses: BTreeMap<u32, u64> = full.iter().copied().collect();
+                for (limit, amount) in last {
+                    let sum = uses.entry(*limit).or_default();
+                    *sum = sum.saturating_add(*amount);
+                }
+                limits.allow(&uses.into_iter().collect::<Takes>())
+            })
     })
 }
 
@@ -127,6 +137,8 @@ struct Uses {
     nodes: u64,
     /// What these cost, in micro-dollars.
     cost: u64,
+    /// What all nodes cost without that room, in micro-dollars.
+    most_cost: u64,
 }
 
 impl Uses {
@@ -155,11 +167,14 @@ fn options(limits: &Limits, supply: &Supply<'_>, kinds: &[&Kind<'_>]) -> Vec<Use
                 kinds.iter().map(|kind| (kind.spec, kind.requests.clone(), count(kind))).collect();
             nodes_for(&alike, &node.room)
         };
-        let (nodes, most) = (number(|kind| kind.least)?, number(|kind| kind.count)?);
+        let (nodes, mut all) = (number(|kind| kind.least)?, number(|kind| kind.count)?);
+        if kinds.iter().any(|kind| kind.is_apart) {
+            all = kinds.iter().map(|kind| kind.count).fold(0, u64::saturating_add);
+        }
         let of_one = limits.uses(supply, node.at, node.offering, Some(node.price));
-        let (least, most) = (times(&of_one, nodes), times(&of_one, most));
-        let cost = node.price.micros().saturating_mul(nodes);
-        limits.has_stock(&most).then_some(Uses { least, most, nodes, cost })
+        let (least, most) = (times(&of_one, nodes), times(&of_one, all));
+        let [cost, most_cost] = [nodes, all].map(|count| node.price.micros().saturating_mul(count));
+        limits.has_stock(&most).then_some(Uses { least, most, nodes, cost, most_cost })
     };
     first.nodes.iter().filter(is_common).filter_map(uses).collect()
 }

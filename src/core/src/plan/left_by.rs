@@ -58,6 +58,16 @@ impl LeftBy {
         format!("{}{of_limits}{}{}", self.first(), more.concat(), self.words)
     }
 
+    /// Returns the sentence for a gang that would take these amounts of limits at once, which are all that must be raised for it.
+    pub fn sentence_of_whole_gang(
+        &self,
+        limits: &Limits,
+        supply: &Supply<'_>,
+        takes: &[(u32, u64)],
+    ) -> String {
+        format!("{}{}{}", self.first(), gang_limits::all_in_words(takes, limits, supply), self.words)
+    }
+
     /// Returns the sentence, with what the limits count now. Of several limits, it names those that still keep the pod out.
     pub fn sentence(&self, limits: &Limits, supply: &Supply<'_>) -> String {
         let mut told = limits.beyond(&self.limits);

@@ -9,6 +9,7 @@
 mod baselines;
 mod besides;
 mod fewer_nodes;
+mod gangs;
 mod units;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,8 +79,8 @@ impl<'a> PlanContext<'a> {
         let mut held = Held::new();
         let mut attempt = self.weigh_with_fewer_nodes(&ceilings, (successors, supply), &mut held, stop);
         self.tell(&held, successors, &mut attempt.plan);
-        self.tell_rules(&held, supply, &mut attempt.plan);
-        self.tell_gangs(&ceilings, successors, &attempt.left.needs, &mut attempt.plan);
+        let told = self.tell_gangs(&ceilings, (successors, supply), &held, &mut attempt.plan);
+        self.tell_rules(&held, &told, supply, &mut attempt.plan);
         self.judge_baselines(&ceilings, successors, &mut attempt.plan);
         attempt
     }
@@ -332,15 +333,17 @@ impl Excess {
     /// Returns a message. `used` is what the namespace uses after the plan, if that is known. It names all limits that the pod exceeds,
     /// because raising one of them would not help.
     fn sentence(self, namespace: &str, used: Option<NamespaceUse>) -> String {
-        let mut said = self.sentence_of_first(namespace, used);
-        for (ceiling, asked) in self.more.into_iter().flatten() {
-            let is_beyond = |used: NamespaceUse| used.of(ceiling.kind).saturating_add(asked) > ceiling.most;
-            if used.is_none_or(is_beyond) {
-                let other = Self { ceiling, asked: Some(asked), ..self };
-                said = format!("{said}; besides, {}", other.sentence_of_first(namespace, used));
-            }
-        }
-        said
+        let all = self.each(used).map(|one| one.sentence_of_first(namespace, used));
+        all.collect::<Vec<_>>().join("; besides, ")
+    }
+
+    /// Returns each limit that the pod exceeds. Of the others than the first, these are those that it still exceeds besides what is used.
+    fn each(self, used: Option<NamespaceUse>) -> impl Iterator<Item = Self> {
+        let others = self.more.into_iter().flatten().filter(move |(ceiling, asked)| {
+            used.is_none_or(|used| used.of(ceiling.kind).saturating_add(*asked) > ceiling.most)
+        });
+        let others = others.map(move |(ceiling, asked)| Self { ceiling, asked: Some(asked), ..self });
+        std::iter::once(self).chain(others)
     }
 
     /// Returns a message about the first limit.

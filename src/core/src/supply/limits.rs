@@ -1,17 +1,21 @@
 //! Limits of each pool and of all pools together, with the amounts left.
 
+pub(crate) mod cut;
+mod held;
 mod kind;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_catalog::{RankedOffering, UsdPerHour};
+use poolwright_catalog::{RankedOffering, ResourceName, UsdPerHour};
 use poolwright_solver::Limit;
 
-use crate::model::{Claim, PlanOptions, Pool, PoolLimits, PoolName, Snapshot};
+use crate::model::plan::PlannedClaim;
+use crate::model::{PlanOptions, Pool, PoolLimits, PoolName, Sharing, Snapshot};
+use crate::rules::gpus::GpuNeed;
+pub(crate) use crate::supply::limits::held::held;
 pub(crate) use crate::supply::limits::kind::LimitKind;
 use crate::supply::offerings::Supply;
 use crate::supply::unclaimed;
-use crate::supply::unclaimed::UnclaimedNode;
 
 /// A limit of one pool, or of all pools together.
 #[derive(Clone, Debug)]
@@ -22,6 +26,8 @@ pub(crate) struct PoolLimit {
     pub ceiling: u64,
     /// Whether it is the default of pools without such a limit.
     is_default: bool,
+    /// The amount in use and on order at the start of the plan. It may be more than the limit allows.
+    held: u64,
     /// The amount left at the start of the plan.
     before: u64,
     pub left: u64,
@@ -35,11 +41,14 @@ pub(crate) struct Limits {
     by_pool: Vec<Vec<u32>>,
     /// The limit on available instances, by node class and offering.
     scarce: BTreeMap<(usize, usize), u32>,
+    /// Whether GPUs of new nodes may be cut into MIG instances.
+    cuts_gpus: bool,
 }
 
 impl Limits {
     pub fn new(supply: &Supply<'_>, snapshot: &Snapshot, options: &PlanOptions) -> Self {
-        let mut all = Self::default();
+        let cuts_gpus = matches!(options.sharing, Sharing::Mig { .. });
+        let mut all = Self { cuts_gpus, ..Self::default() };
         let unclaimed = unclaimed::nodes(snapshot);
         for (index, offered) in supply.pools.iter().enumerate() {
             let own = all.add(Some(index), &options.limits_of(offered.pool), |kind| {
@@ -68,8 +77,8 @@ impl Limits {
     ) -> Vec<u32> {
         let first = self.all.len() as u32;
         for (kind, ceiling) in ceilings(limits) {
-            let left = ceiling.saturating_sub(used(&kind));
-            self.all.push(PoolLimit { pool, kind, ceiling, is_default: false, before: left, left });
+            let held = used(&kind);
+            self.all.push(PoolLimit::new(pool, kind, ceiling, held));
         }
         (first..self.all.len() as u32).collect()
     }
@@ -93,9 +102,7 @@ impl Limits {
                             && claim.node_class == offered.pool.node_class
                             && claim.offerings.first().is_some_and(|first| first.offering == offering.id)
                     });
-                    let left = ceiling.saturating_sub(on_the_way.count() as u64);
-                    let (pool, is_default) = (None, false);
-                    self.all.push(PoolLimit { pool, kind, ceiling, is_default, before: left, left });
+                    self.all.push(PoolLimit::new(None, kind, ceiling, on_the_way.count() as u64));
                 }
             }
         }
@@ -116,7 +123,13 @@ impl Limits {
         self.by_pool[pool].iter().any(|limit| self.all[*limit as usize].pool.is_some())
     }
 
-    /// Returns the amount that one node uses of each limit, by limit, ascending.
+    /// Returns the MIG instances on which limits on a pool are, where its nodes may be cut into some.
+    pub fn on_instances(&self, pool: usize) -> BTreeSet<&str> {
+        let kinds = self.by_pool[pool].iter().filter(|_| self.cuts_gpus);
+        kinds.filter_map(|limit| self.all[*limit as usize].kind.mig()).map(ResourceName::as_str).collect()
+    }
+
+    /// Returns the amount that one node uses of each limit, by limit, ascending. Its GPUs are neither shared nor cut.
     pub fn uses(
         &self,
         supply: &Supply<'_>,
@@ -124,8 +137,20 @@ impl Limits {
         offering: usize,
         price: Option<UsdPerHour>,
     ) -> Vec<(u32, u64)> {
-        let allocatable = &supply.instance_type(pool, offering).allocatable;
-        let amount = |limit: u32| self.all[limit as usize].kind.of(allocatable, price);
+        self.uses_for(supply, pool, offering, price, &[])
+    }
+
+    /// Does the same for a node whose GPUs are shared or cut for these requests.
+    pub fn uses_for(
+        &self,
+        supply: &Supply<'_>,
+        pool: usize,
+        offering: usize,
+        price: Option<UsdPerHour>,
+        needs: &[&GpuNeed],
+    ) -> Vec<(u32, u64)> {
+        let kind = supply.instance_type(pool, offering);
+        let amount = |limit: u32| self.all[limit as usize].kind.of_type(kind, price, needs);
         let scarce = self.scarce.get(&(supply.pools[pool].table, offering));
         let of_pool = self.by_pool[pool].iter().map(|limit| (*limit, amount(*limit)));
         of_pool.chain(scarce.map(|limit| (*limit, 1))).collect()
@@ -174,6 +199,24 @@ impl Limits {
         }
     }
 
+    /// Subtracts what planned nodes use. Before launch, each counts as the largest of its offerings.
+    pub fn take_claims(&mut self, supply: &Supply<'_>, claims: &[PlannedClaim]) {
+        for limit in &mut self.all {
+            let counts = |claim: &&PlannedClaim| match &limit.kind {
+                LimitKind::Available(id) => {
+                    claim.offerings.first().is_some_and(|first| first.offering == *id)
+                }
+                _ => limit.pool.is_none_or(|pool| supply.pools[pool].pool.name == claim.pool),
+            };
+            let most = |claim: &PlannedClaim| {
+                let uses = claim.offerings.iter().map(|one| limit.kind.of(&one.allocatable, one.price));
+                uses.max().unwrap_or(0)
+            };
+            let taken = claims.iter().filter(counts).map(most).fold(0, u64::saturating_add);
+            limit.left = limit.left.saturating_sub(taken);
+        }
+    }
+
     /// Gives back what a node uses that is not bought.
     pub fn give_back(&mut self, uses: &BTreeMap<u32, u64>) {
         for (limit, amount) in uses {
@@ -204,6 +247,7 @@ impl Limits {
 
     fn sentence_about(&self, limit: u32, supply: &Supply<'_>, least: u64, is_of_others: bool) -> String {
         let limit = &self.all[limit as usize];
+        let counted = self.counted(limit);
         if let LimitKind::Available(id) = &limit.kind {
             if limit.left > 0 {
                 return format!(
@@ -228,12 +272,12 @@ impl Limits {
                 format!(" (in use or on order besides: {})", limit.kind.used_in_words(used, limit.ceiling))
             };
             return format!(
-                "{named} is below the {least} that the smallest {other}node which fits it uses{besides}; {raise}"
+                "{named} is below the {least} that the smallest {other}node which fits it uses{besides}; {raise}{counted}"
             );
         }
         if used == 0 {
             let too_low = if is_of_others { "other offerings that fit" } else { "the pods of this plan" };
-            return format!("{named} is too low for {too_low}; {raise}");
+            return format!("{named} is too low for {too_low}; {raise}{counted}");
         }
         let free = limit.or_free_nodes();
         // What changes with each plan is in parentheses, where it is no news to a pod that waits.
@@ -243,7 +287,16 @@ impl Limits {
             more => ("leaves too little", format!("; one more {other}node uses at least {more}")),
         };
         let used = limit.kind.used_in_words(used, limit.ceiling);
-        format!("{named} {is} (in use or on order: {used}{more}); {raise}{free}")
+        format!("{named} {is} (in use or on order: {used}{more}); {raise}{free}{counted}")
+    }
+
+    /// Says how nodes count towards a limit on MIG instances, in parentheses, because it is so for every pod.
+    fn counted(&self, limit: &PoolLimit) -> &'static str {
+        if self.cuts_gpus && limit.kind.mig().is_some() {
+            " (a new node with such instances counts as all of them that its GPUs could be cut into)"
+        } else {
+            ""
+        }
     }
 
     /// Returns a message about a limit that leaves a gang out which would take up to this amount of it at once.
@@ -253,7 +306,7 @@ impl Limits {
         let used = limit.used();
         let enough = used.saturating_add(takes);
         if enough <= limit.ceiling {
-            return format!("a plan with its gang would exceed {named}; {raise}");
+            return format!("a plan with its gang would exceed {named}; {raise}{}", self.counted(limit));
         }
         // What changes with each plan is in parentheses, where it is no news to a pod that waits.
         let (takes, enough) = (limit.kind.needed_in_words(takes), limit.kind.enough(enough));
@@ -280,6 +333,11 @@ impl Limits {
 }
 
 impl PoolLimit {
+    fn new(pool: Option<usize>, kind: LimitKind, ceiling: u64, held: u64) -> Self {
+        let left = ceiling.saturating_sub(held);
+        Self { pool, kind, ceiling, is_default: false, held, before: left, left }
+    }
+
     pub fn name(&self) -> String {
         self.kind.name()
     }
@@ -288,8 +346,9 @@ impl PoolLimit {
         self.kind.quantity(amount)
     }
 
+    /// Returns the amount in use and on order, with what this plan buys. It may be more than the limit allows.
     fn used(&self) -> u64 {
-        self.ceiling.saturating_sub(self.left)
+        self.held.saturating_add(self.before.saturating_sub(self.left))
     }
 
     /// Returns the limit and its remedy in words.
@@ -330,31 +389,4 @@ pub(crate) fn ceilings(limits: &PoolLimits) -> Vec<(LimitKind, u64)> {
     all.extend(limits.nodes.map(|ceiling| (LimitKind::Nodes, ceiling)));
     all.extend(limits.usd_per_hour.map(|ceiling| (LimitKind::UsdPerHour, ceiling.micros())));
     all
-}
-
-/// Returns the amount that the claims of a pool use, and its nodes without a claim; of all pools together for `None`.
-pub(crate) fn held(
-    snapshot: &Snapshot,
-    unclaimed: &[UnclaimedNode],
-    kind: &LimitKind,
-    pool: Option<&PoolName>,
-) -> u64 {
-    let counts = |of: &PoolName| pool.is_none_or(|pool| pool == of);
-    let claims = snapshot.claims.values().filter(|claim| counts(&claim.pool)).map(|claim| used(kind, claim));
-    let nodes = unclaimed
-        .iter()
-        .filter(|node| counts(&node.pool))
-        .map(|node| kind.of(&node.offering.allocatable, node.offering.price));
-    claims.chain(nodes).fold(0, u64::saturating_add)
-}
-
-/// Returns the amount that a claim uses. Before launch, it is the largest amount of any offering that the claim may be launched
-/// as.
-fn used(kind: &LimitKind, claim: &Claim) -> u64 {
-    let of = |ranked: &poolwright_catalog::RankedOffering| kind.of(&ranked.allocatable, ranked.price);
-    if claim.launched.is_some() {
-        of(claim.current_offering())
-    } else {
-        claim.offerings.iter().map(of).max().unwrap_or(0)
-    }
 }

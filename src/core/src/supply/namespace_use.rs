@@ -237,6 +237,19 @@ pub(crate) fn of_standing<'a>(
     uses
 }
 
+/// Returns the prices of nodes that stand or are on their way, by the name of the claim, or of a node without one. Only nodes that count
+/// for the namespaces of their pods are listed. An unknown price counts as zero.
+pub(crate) fn prices_of_standing(snapshot: &Snapshot) -> BTreeMap<String, UsdPerHour> {
+    let is_static = |pool: &PoolName| snapshot.pools.get(pool).is_some_and(|pool| pool.replicas.is_some());
+    let claims = snapshot.claims.values().filter(|claim| !is_static(&claim.pool)).map(|claim| {
+        // Before launch, the claim may become each of its offerings.
+        let prices = claim.offerings.iter().filter_map(|one| one.price);
+        (claim.name.0.clone(), prices.max().unwrap_or_default())
+    });
+    let unclaimed = unclaimed::nodes(snapshot).into_iter().filter(|node| !is_static(&node.pool));
+    claims.chain(unclaimed.map(|node| (node.name, node.offering.price.unwrap_or_default()))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use poolwright_catalog::OfferingId;

@@ -134,7 +134,8 @@ impl<'s> Wider<'s, '_> {
             let wastes_gpus = kind.gpu.is_some()
                 && asked.gpus.is_none()
                 && asked.requests.get(ResourceName::NVIDIA_GPU) == 0;
-            let fits = has_gpus && self.first_beyond(at, kind, price).is_none() && asked.requests.fits(&room);
+            let is_within = || self.all_beyond(at, kind, price, need.as_ref()).next().is_none();
+            let fits = has_gpus && is_within() && asked.requests.fits(&room);
             fits.then_some((wastes_gpus, broken, price, index, &kind.name))
         };
         let best = (0..catalogue.offerings().len()).filter_map(holds).min()?;
@@ -144,9 +145,14 @@ impl<'s> Wider<'s, '_> {
         Some(WiderType { kind, offering: index, price, broken: first, more: broken.saturating_sub(1) })
     }
 
+    /// Returns the pod's request for GPUs if these were cut into MIG instances.
+    fn need_if_cut(&self, spec: &PodSpec) -> Option<GpuNeed> {
+        gpus::wanted(Sharing::Mig { mixed: false }, &self.supply.mig_models(), spec).1
+    }
+
     /// Returns why the pod would get no node even if GPUs were cut into MIG instances, where that lies in its request alone.
     pub fn refusal_if_cut(&self, spec: &PodSpec) -> Option<String> {
-        match gpus::wanted(Sharing::Mig { mixed: false }, &self.supply.mig_models(), spec).1 {
+        match self.need_if_cut(spec) {
             Some(GpuNeed::Impossible(cause)) => Some(cause),
             _ => None,
         }
@@ -154,13 +160,16 @@ impl<'s> Wider<'s, '_> {
 
     /// Returns whether a pool could buy a node for the pod if GPUs were cut into MIG instances.
     pub fn holds_if_cut(&self, spec: &PodSpec) -> bool {
-        self.holding_if_cut(spec).iter().any(|(at, offer)| self.beyond(*at, offer).is_none())
+        let need = self.need_if_cut(spec);
+        let mut holding = self.holding_if_cut(spec).into_iter();
+        holding.any(|(at, offer)| self.beyond(at, offer, need.as_ref()).is_none())
     }
 
     /// Returns the limits that keep away the cheapest node which would hold the pod if GPUs were cut into MIG instances, and their
     /// remedy, in words; `None` if no node would, or if limits allow that one. Raising one of several limits would not help.
     pub fn limit_if_cut(&self, spec: &PodSpec) -> Option<(String, &'static str)> {
-        let holding = self.holding_if_cut(spec);
+        let (need, holding) = (self.need_if_cut(spec), self.holding_if_cut(spec));
+        let need = need.as_ref();
         let (at, offer) = holding.iter().min_by_key(|(at, offer)| {
             let price = offer.availability.price();
             (price.is_none(), price, *at, offer.offering)
@@ -169,13 +178,13 @@ impl<'s> Wider<'s, '_> {
         let price = offer.availability.price()?;
         let pool = self.supply.pools[*at].pool;
         let words = |Beyond { kind: limit, ceiling, is_of_all, is_default }: Beyond| {
-            let uses = limit.needed_in_words(limit.of(&kind.allocatable, Some(price)));
+            let uses = limit.needed_in_words(limit.of_type(kind, Some(price), need.as_slice()));
             let (of, raise) = owner_in_words((!is_of_all).then_some(pool), is_default);
             let (name, most) = (limit.name(), limit.quantity(ceiling));
             (format!("limit {name} = {most} {of} is below the {uses} that such a node uses"), raise)
         };
         let (limits, raise): (Vec<String>, Vec<&'static str>) =
-            self.all_beyond(*at, kind, price).map(words).unzip();
+            self.all_beyond(*at, kind, price, need).map(words).unzip();
         let raise = match raise.as_slice() {
             [only] => *only,
             _ => "raise these limits",
@@ -183,24 +192,26 @@ impl<'s> Wider<'s, '_> {
         (!limits.is_empty()).then(|| (limits.join(" and "), raise))
     }
 
-    /// Returns the first limit that a node of an offering would break alone.
-    fn beyond(&self, at: usize, offer: &PoolOffering) -> Option<Beyond> {
+    /// Returns the first limit that a node of an offering would break alone if its GPUs were cut for this request.
+    fn beyond(&self, at: usize, offer: &PoolOffering, need: Option<&GpuNeed>) -> Option<Beyond> {
         let kind = self.supply.instance_type(at, offer.offering);
-        self.first_beyond(at, kind, offer.availability.price()?)
-    }
-
-    fn first_beyond(&self, at: usize, kind: &InstanceType, price: UsdPerHour) -> Option<Beyond> {
-        self.all_beyond(at, kind, price).next()
+        self.all_beyond(at, kind, offer.availability.price()?, need).next()
     }
 
     /// Returns the limits of a pool, and those of all pools together, that one node of a type would break alone.
-    fn all_beyond(&self, at: usize, kind: &InstanceType, price: UsdPerHour) -> impl Iterator<Item = Beyond> {
+    fn all_beyond(
+        &self,
+        at: usize,
+        kind: &InstanceType,
+        price: UsdPerHour,
+        need: Option<&GpuNeed>,
+    ) -> impl Iterator<Item = Beyond> {
         let pool = self.supply.pools[at].pool;
         let own = ceilings(&self.options.limits_of(pool)).into_iter().map(|limit| (false, limit));
         let of_all = ceilings(&self.options.limits).into_iter().map(|limit| (true, limit));
-        let broken = own
-            .chain(of_all)
-            .filter(move |(_, (limit, ceiling))| limit.of(&kind.allocatable, Some(price)) > *ceiling);
+        let broken = own.chain(of_all).filter(move |(_, (limit, ceiling))| {
+            limit.of_type(kind, Some(price), need.as_slice()) > *ceiling
+        });
         broken.map(move |(is_of_all, (kind, ceiling))| {
             let is_default = !is_of_all && kind.is_default_of(pool);
             Beyond { kind, ceiling, is_of_all, is_default }

@@ -152,8 +152,8 @@ impl Judge<'_, '_> {
                     let shortage = shortage(&requests, &supply.capacities[offer.capacity]);
                     let labels = supply.labels(at, offer.offering);
                     let near = misses.iter().filter(|miss| is_near_miss(miss, &labels)).count();
-                    let uses = self.limits.uses(supply, at, offer.offering, offer.availability.price());
-                    let is_beyond = !self.limits.beyond(&uses).is_empty();
+                    let price = offer.availability.price();
+                    let is_beyond = self.beyond(at, offer.offering, price, need.as_ref()).is_some();
                     let against = self.against(at, offer, &misses, &instead);
                     let things = misses.len() + 2 * foreign + against + usize::from(is_beyond);
                     let gpus = GpuMatch::of(supply.instance_type(at, offer.offering), self.spec);
@@ -170,7 +170,7 @@ impl Judge<'_, '_> {
         let asked = Asked { spec: self.spec, requests: &requests, gpus: need.as_ref() };
         let nearest = nearest.filter(|_| !fits).map(|mut nearest| {
             let (offering, price) = (nearest.offer.offering, nearest.offer.availability.price());
-            if let Some(limit) = self.beyond(nearest.pool, offering, price) {
+            if let Some(limit) = self.beyond(nearest.pool, offering, price, need.as_ref()) {
                 let words = format!("beyond {limit}");
                 if let Ruling::Excluded(reasons) = &mut offerings[nearest.index].ruling {
                     reasons.push(words.clone());
@@ -182,10 +182,16 @@ impl Judge<'_, '_> {
         PodRulings { offerings, nearest }
     }
 
-    /// Returns the limits that one more node of an offering would break, in words.
-    fn beyond(&self, at: usize, offering: usize, price: Option<UsdPerHour>) -> Option<String> {
+    /// Returns the limits that one more node of an offering would break if it served the request, in words.
+    fn beyond(
+        &self,
+        at: usize,
+        offering: usize,
+        price: Option<UsdPerHour>,
+        need: Option<&GpuNeed>,
+    ) -> Option<String> {
         let supply = self.wider.supply;
-        let uses = self.limits.uses(supply, at, offering, price);
+        let uses = self.limits.uses_for(supply, at, offering, price, need.as_slice());
         let beyond = self.limits.beyond(&uses);
         let named = beyond.iter().map(|(limit, _)| self.limits.named(*limit, supply));
         named.reduce(|all, one| format!("{all} and {one}"))
@@ -301,7 +307,7 @@ impl Judge<'_, '_> {
         let pool = self.wider.supply.pools[at].pool.in_words();
         let widen = self.wider.holds(at, asked).map(|kind| {
             // What runs and is ordered may leave too little of a limit that allows one such node.
-            let limit = self.beyond(at, kind.offering, Some(kind.price));
+            let limit = self.beyond(at, kind.offering, Some(kind.price), asked.gpus);
             let raise = limit.map_or_else(String::new, |limit| format!(" and raise {limit}"));
             format!("widen the requirements{} so that it may buy {kind}{raise}", pool.of())
         });

@@ -57,6 +57,26 @@ fn a_limit_below_every_offering_is_told_with_what_the_smallest_uses_although_it_
 }
 
 #[test]
+fn the_offerings_that_must_be_waited_for_are_those_of_the_pool_whose_limit_is_told() {
+    let buying = |name: &str, types: &[&str]| Pool {
+        limits: costing("0.50"),
+        requirements: vec![is_in(INSTANCE_TYPE, types)],
+        ..pool(name)
+    };
+    let pools = [buying("cheap", &["g5.xlarge", "g5.12xlarge"]), buying("dear", &["g6.xlarge"])];
+    let mut snapshot = with(cluster(aws(), pools), [pod("p", requests(1, 1, 1))]);
+    // Those of the other pool are tried again first.
+    for (kind, zone, until) in [("g5.xlarge", "a", 90), ("g5.xlarge", "b", 90), ("g6.xlarge", "a", 60)] {
+        snapshot.held_back.insert((node_class(), id(kind, zone)), at(until));
+    }
+    let plan = planned(&snapshot);
+    let said = told(&plan).1;
+    assert!(said.starts_with("limit usdPerHour = 0.50 of pool `cheap` is below the $1.01/h"), "{said}");
+    assert!(said.contains("; besides, some offerings of pool `cheap` that fit it failed recently"), "{said}");
+    assert!(!said.contains("`dear`"), "{said}");
+}
+
+#[test]
 fn a_limit_that_keeps_everything_away_is_told_besides_a_stock_out_of_everything() {
     let mut snapshot = waiting(PoolLimits { nodes: Some(0), ..PoolLimits::default() });
     snapshot.held_back.insert((node_class(), id("g5.12xlarge", "a")), at(60));

@@ -312,7 +312,7 @@ fn a_plan_in_steps_buys_the_nodes_of_first_fit_if_its_own_first_step_takes_what_
 }
 
 /// A node of pool `gpu`, as its labels say.
-fn labelled(name: &str) -> poolwright_core::Node {
+pub fn labelled(name: &str) -> poolwright_core::Node {
     let labels = [
         ("poolwright.dev/nodepool", "gpu"),
         ("node.kubernetes.io/instance-type", "g5.xlarge"),
@@ -345,6 +345,17 @@ fn nodes_with_the_label_of_a_pool_count_also_without_a_claim() {
         let snapshot = with(cluster(aws(), [small(pool("gpu"))]), three());
         assert_eq!(planned_within(&with(snapshot, [labelled("n1")]), limits).claims.len(), 1);
     }
+}
+
+#[test]
+fn of_a_limit_that_is_exceeded_already_all_that_is_used_is_told() {
+    let limits = PoolLimits { nodes: Some(1), ..PoolLimits::default() };
+    let there = [labelled("n1"), labelled("n2"), labelled("n3")];
+    let plan = planned(&with(with(cluster(aws(), [limited(limits)]), three()), there));
+    assert_eq!(
+        left_out(&plan)[0],
+        "limit nodes = 1 of pool `gpu` is reached (in use or on order: 3); raise spec.limits or free nodes"
+    );
 }
 
 #[test]

@@ -426,6 +426,53 @@ fn a_changed_limit_makes_a_new_plan() {
     assert!(index.view().namespace_limits.is_empty());
 }
 
+#[test]
+fn a_gang_that_only_larger_nodes_bring_beyond_a_limit_of_a_pool_is_told_of_the_limit_of_its_namespace() {
+    const TYPE: &str = "node.kubernetes.io/instance-type";
+    let sold = catalogue(vec![
+        Kind("g5.xlarge", capacity(4, 16, 1), Some("a10g"), &[("a", "1.006")]),
+        Kind("g5.12xlarge", capacity(48, 192, 4), Some("a10g"), &[("a", "3.90")]),
+        Kind("c7.small", capacity(2, 8, 0), None, &[("a", "0.10")]),
+        Kind("c7.large", capacity(8, 32, 0), None, &[("a", "0.50")]),
+    ]);
+    let gpus = PoolLimits {
+        resources: [(poolwright_catalog::ResourceName::new("nvidia.com/gpu"), 7)].into(),
+        ..PoolLimits::default()
+    };
+    let gpu = Pool {
+        limits: gpus,
+        taints: vec![taint("team", "a")],
+        requirements: vec![is_in(TYPE, &["g5.xlarge", "g5.12xlarge"])],
+        ..pool("gpu")
+    };
+    let cpu = Pool { requirements: vec![is_in(TYPE, &["c7.small", "c7.large"])], ..pool("cpu") };
+    let mut snapshot = cluster(sold, [gpu, cpu]);
+    snapshot.pod_groups = gang_and_single(6, 6).pod_groups;
+    let member = |at: usize| {
+        let mut one = Pod { group: Some("train".into()), ..pod("", requests(1, 1, 1)) };
+        one.spec.tolerations.push(tolerate("team"));
+        of("ml", &format!("train-{at}"), 0, one)
+    };
+    let web = |at: usize| of("web", &format!("w{at}"), 0, pod("", requests(2, 2, 0)));
+    let snapshot = with(snapshot, (0..6).map(member).chain((0..4).map(web)));
+    // The four pods of the other namespace get one larger node, so this plan leaves out fewer pods.
+    let within =
+        |most: &str| planned(&limited(limited(snapshot.clone(), "web", NODES, "1"), "ml", NODES, most));
+    let plan = within("2");
+    assert_eq!((bought_for(&plan, "web").len(), bought_for(&plan, "ml").len()), (4, 0));
+    for left in &plan.unplaced {
+        assert_eq!(
+            (left.reason, left.message.as_str()),
+            (
+                UnplacedReason::NamespaceLimitReached,
+                "limit nodes = 2 of namespace `ml` is below the 3 that its gang would take in the best plan found; raise \
+                 poolwright.dev/limit-nodes of the Namespace"
+            )
+        );
+    }
+    assert_eq!(within("3").unplaced, [], "the advice helps");
+}
+
 fn shop() -> Catalogue {
     catalogue(vec![
         Kind("one", capacity(4, 16, 1), Some("a10g"), &[("a", "1.00"), ("b", "1.05")]),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use poolwright_catalog::ResourceName;
 use poolwright_core::plan::{Plan, PlanOptions, PlannedGpu, Sharing, UnplacedReason, plan};
-use poolwright_core::{Action, Buffer, Pod, Pool, PoolLimits, PoolName, Snapshot, Subject, Units, why};
+use poolwright_core::{Action, Buffer, Node, Pod, Pool, PoolLimits, PoolName, Snapshot, Subject, Units, why};
 use poolwright_solver::NeverStop;
 use poolwright_terms::Reason;
 
@@ -92,6 +92,49 @@ fn a_limit_is_told_with_what_a_node_uses_whose_gpus_serve_the_pods() {
     let shares = ["a", "b", "c"].map(|name| part(name, 600)).to_vec();
     let said = told(aws(), "2.50", shares, Sharing::Shared);
     assert!(said.contains("in use or on order: $2.02/h; one more node uses at least $1.01/h"), "{said}");
+}
+
+/// Returns the pool with a limit on the smallest instances.
+fn limited(most: u64) -> Pool {
+    let resources = [(ResourceName::new("nvidia.com/mig-1g.5gb"), most)].into();
+    Pool { limits: PoolLimits { resources, ..PoolLimits::default() }, ..pool("gpu") }
+}
+
+#[test]
+fn a_limit_on_instances_counts_a_new_node_as_all_that_its_gpus_could_be_cut_into() {
+    let planned = |most: u64, pods: Vec<Pod>| {
+        planned_with(&with(cluster(cuttable(), [limited(most)]), pods), Sharing::Mig { mixed: false })
+    };
+    let instances = |count: u32| (0..count).map(|at| named(&format!("p{at}"), "1g.5gb", 1)).collect();
+    let plan = planned(7, instances(8));
+    assert_eq!((plan.claims.len(), plan.counts.unplaced), (1, 1));
+    let said = &plan.unplaced[0].message;
+    let reached = "limit nvidia.com/mig-1g.5gb = 7 of pool `gpu` is reached (in use or on order: 7); raise spec.limits (a new node \
+                   with such instances counts as all of them that its GPUs could be cut into)";
+    assert!(said.contains(reached), "{said}");
+    assert!(plan.baselines.one_pod_per_node.unplaced > 0, "a node for each pod would be beyond the limit");
+    let plan = planned(14, instances(8));
+    assert_eq!((plan.claims.len(), plan.counts.unplaced), (2, 0));
+    // Nodes without such instances do not count.
+    let plan = planned(6, vec![named("other", "2g.10gb", 1), named("small", "1g.5gb", 1)]);
+    assert_eq!(bought(&plan), ["a2: other"]);
+    let said = &plan.unplaced[0].message;
+    let below = "limit nvidia.com/mig-1g.5gb = 6 of pool `gpu` is below the 7 that the smallest node which fits it uses";
+    assert!(said.contains(below), "{said}");
+}
+
+#[test]
+fn instances_that_a_node_advertises_count_towards_a_limit_on_them() {
+    let told = |most: u64| {
+        let allocatable = capacity(4, 16, 0).with("nvidia.com/mig-1g.5gb", 7);
+        let snapshot = with(cluster(cuttable(), [limited(most)]), [initialized()]);
+        let snapshot = with(snapshot, [Node { allocatable, ..claimed_node() }]);
+        let pods = [bound(named("there", "1g.5gb", 7), "n"), named("waits", "1g.5gb", 1)];
+        planned_with(&with(snapshot, pods), Sharing::Mig { mixed: false }).unplaced
+    };
+    let said = &told(7)[0].message;
+    assert!(said.contains("is reached (in use or on order: 7); raise spec.limits or free nodes"), "{said}");
+    assert_eq!(told(14), []);
 }
 
 #[test]

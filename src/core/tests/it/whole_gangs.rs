@@ -7,6 +7,7 @@ use poolwright_core::plan::{Plan, UnplacedReason};
 use poolwright_core::*;
 
 use crate::kit::*;
+use crate::limits::labelled;
 use crate::pod_groups::why;
 
 const CAPACITY_TYPE: &str = "poolwright.dev/capacity-type";
@@ -216,9 +217,9 @@ fn a_limit_that_has_enough_for_nodes_of_two_types_is_not_told() {
 #[test]
 fn a_gang_that_a_limit_of_its_namespace_and_a_taint_keep_out_is_told_both() {
     let nodes = "limit nodes = 2 of namespace `default` has too little for its gang, which would take at least 3; raise \
-                 poolwright.dev/limit-nodes of the Namespace";
+                 poolwright.dev/limit-nodes of the Namespace (3 is enough)";
     let money = "limit usdPerHour = 2.50 of namespace `default` has too little for its gang, which would take at least $3.02/h; raise \
-                 poolwright.dev/limit-usd-per-hour of the Namespace";
+                 poolwright.dev/limit-usd-per-hour of the Namespace (3.018 is enough)";
     let gpus = "limit gpus = 2 of namespace `default` is below the 3 that its gang needs; raise poolwright.dev/limit-gpus of the \
                 Namespace";
     let cases = [
@@ -238,4 +239,124 @@ fn a_gang_that_a_limit_of_its_namespace_and_a_taint_keep_out_is_told_both() {
         assert!(!is_planned(&of(short, &tolerating)), "both are needed");
         assert!(is_planned(&of(enough, &tolerating)), "both together help");
     }
+}
+
+#[test]
+fn a_gang_without_a_node_within_the_limits_is_told_what_all_of_it_takes_of_each() {
+    let money = |most: &str| PoolLimits { usd_per_hour: Some(usd(most)), ..PoolLimits::default() };
+    let nodes = "limit nodes = 0 of pool `gpu` is too low for its gang (it would take up to 3 at once); raise spec.limits (3 is enough)";
+    let dollars = "limit usdPerHour = 0.50 of pool `gpu` is too low for its gang (it would take up to $3.02/h at once); raise spec.limits \
+                   (3.018 is enough)";
+    let of = |limits: PoolLimits| plan_of(cluster(sold(), [gpu_pool(limits)]), &unchanged);
+    for (short, enough, words) in [(of_nodes(0), of_nodes(3), nodes), (money("0.5"), money("3.018"), dollars)]
+    {
+        let plan = of(short);
+        for name in ["p", "q", "r"] {
+            assert_eq!(why(&plan, name), (UnplacedReason::LimitReached, words.to_owned()));
+        }
+        assert!(is_planned(&of(enough)), "the advice helps");
+    }
+    let both = |nodes: u64, most: &str| of(PoolLimits { nodes: Some(nodes), ..money(most) });
+    let (_, said) = why(&both(0, "0.5"), "q");
+    assert_eq!(said, format!("{nodes}; and {dollars}"));
+    assert!(!is_planned(&both(3, "0.5")) && !is_planned(&both(0, "3.018")), "both are needed");
+    assert!(is_planned(&both(3, "3.018")), "both together help");
+}
+
+#[test]
+fn what_is_enough_for_a_gang_counts_all_that_is_used_of_a_limit_that_is_exceeded_already() {
+    let of = |most: u64| {
+        let there = [labelled("n1"), labelled("n2")];
+        plan_of(with(cluster(sold(), [gpu_pool(of_nodes(most))]), there), &unchanged)
+    };
+    let (reason, said) = why(&of(1), "p");
+    assert_eq!(reason, UnplacedReason::LimitReached);
+    let words = "limit nodes = 1 of pool `gpu` leaves too little for its gang (in use or on order if nothing is bought for it: 2; left: 0; it \
+                 would take up to 3 at once); raise spec.limits (5 is enough) or free nodes";
+    assert_eq!(said, words);
+    assert!(!is_planned(&of(4)) && is_planned(&of(5)), "the advice helps, and less does not");
+}
+
+/// Returns a plan for the gang in a namespace with a limit, and with a pool of g5.xlarge nodes.
+fn plan_within(limits: PoolLimits, there: Option<Node>, (limit, most): (NamespaceLimit, u64)) -> Plan {
+    let mut snapshot = with(cluster(sold(), [gpu_pool(limits)]), there);
+    let limits = [(limit, Some(most))].into();
+    snapshot.put_namespace(Namespace { name: "default".into(), labels: BTreeMap::new(), limits });
+    plan_of(snapshot, &unchanged)
+}
+
+#[test]
+fn a_gang_that_a_limit_of_a_pool_leaves_out_is_told_of_the_limits_of_its_namespace_too() {
+    let of =
+        |pool: u64, namespace: u64| plan_within(of_nodes(pool), None, (NamespaceLimit::Nodes, namespace));
+    let of_namespace = "limit nodes = 2 of namespace `default` has too little for its gang, which would take at least 3; raise \
+                        poolwright.dev/limit-nodes of the Namespace (3 is enough)";
+    for (most, reason) in [(2, UnplacedReason::GangIncomplete), (0, UnplacedReason::LimitReached)] {
+        let short = of(most, 2);
+        let of_pool = format!(
+            "limit nodes = {most} of pool `gpu` is too low for its gang (it would take up to 3 at once); raise spec.limits (3 is enough)"
+        );
+        let (is, said) = why(&short, "p");
+        assert!(said.ends_with(&format!("{of_pool}; besides, {of_namespace}")), "{said}");
+        assert_eq!(is, reason);
+        assert!(!is_planned(&of(3, 2)) && !is_planned(&of(most, 3)), "both are needed");
+    }
+    assert!(is_planned(&of(3, 3)), "both together help");
+}
+
+#[test]
+fn a_gang_that_a_limit_of_its_namespace_leaves_out_is_told_of_the_limits_of_pools_too() {
+    let of = |pool: u64, gpus: u64| plan_within(of_nodes(pool), None, (NamespaceLimit::Gpus, gpus * 1000));
+    let words = "limit gpus = 2 of namespace `default` is below the 3 that its gang needs; raise poolwright.dev/limit-gpus of the \
+                 Namespace; besides, limit nodes = 2 of pool `gpu` is too low for its gang (it would take up to 3 at once); raise \
+                 spec.limits (3 is enough)";
+    assert_eq!(why(&of(2, 2), "q"), (UnplacedReason::NamespaceLimitReached, words.to_owned()));
+    assert!(!is_planned(&of(3, 2)) && !is_planned(&of(2, 3)), "both are needed");
+    assert!(is_planned(&of(3, 3)), "both together help");
+}
+
+#[test]
+fn a_gang_whose_namespace_may_have_no_node_or_no_money_is_told_what_all_of_it_takes() {
+    let nodes = "limit nodes = 0 of namespace `default` has too little for its gang, which would take at least 3; raise \
+                 poolwright.dev/limit-nodes of the Namespace (3 is enough)";
+    let money = "limit usdPerHour = 0.00 of namespace `default` has too little for its gang, which would take at least $3.02/h; raise \
+                 poolwright.dev/limit-usd-per-hour of the Namespace (3.018 is enough)";
+    for (limit, enough, words) in
+        [(NamespaceLimit::Nodes, 3, nodes), (NamespaceLimit::UsdPerHour, 3_018_000, money)]
+    {
+        let of = |most: u64| plan_within(PoolLimits::default(), None, (limit, most));
+        assert_eq!(why(&of(0), "q"), (UnplacedReason::NamespaceLimitReached, words.to_owned()));
+        assert!(is_planned(&of(enough)), "the advice helps");
+    }
+}
+
+#[test]
+fn what_is_enough_for_a_namespace_counts_the_nodes_that_are_there_and_that_its_gang_would_use() {
+    let of = |most: u64| {
+        let there = Node { allocatable: capacity(4, 16, 1), ..labelled("n") };
+        plan_within(PoolLimits::default(), Some(there), (NamespaceLimit::Nodes, most))
+    };
+    let words = "limit nodes = 2 of namespace `default` has too little for its gang, which would take at least 3; raise \
+                 poolwright.dev/limit-nodes of the Namespace (3 is enough)";
+    assert_eq!(why(&of(2), "q"), (UnplacedReason::NamespaceLimitReached, words.to_owned()));
+    let enough = of(3);
+    assert!(is_planned(&enough) && enough.claims.len() == 2, "the advice helps: {:?}", enough.unplaced);
+}
+
+#[test]
+fn a_gang_whose_pods_must_be_on_different_nodes_is_told_of_as_many_nodes_as_it_has_pods() {
+    let of = |most: u64| {
+        let large = Kind("g5.12xlarge", capacity(48, 192, 4), Some("a10g"), &[("a", "5.672")]);
+        let pool = Pool { limits: of_nodes(most), ..pool("gpu") };
+        plan_of(cluster(catalogue(vec![large]), [pool]), &|_, spec| {
+            spec.anti_affinity.push(PodAffinityTerm {
+                topology_key: "kubernetes.io/hostname".into(),
+                namespaces: Namespaces::Named(["default".to_owned()].into()),
+                selector: Some(vec![]),
+            });
+        })
+    };
+    let words = "limit nodes = 0 of pool `gpu` is too low for its gang (it would take up to 3 at once); raise spec.limits (3 is enough)";
+    assert_eq!(why(&of(0), "p"), (UnplacedReason::LimitReached, words.to_owned()));
+    assert!(!is_planned(&of(2)) && is_planned(&of(3)), "the advice helps, and less does not");
 }

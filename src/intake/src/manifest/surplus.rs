@@ -84,7 +84,8 @@ impl Surplus {
     }
 
     /// Gives the set of a controller no more replicas than this, if only one has any. During a rollout several have some, and together
-    /// they may have more than their controller: those of a Deployment get what it gives them. If it wants none, none of them keeps any.
+    /// they may have more or fewer than their controller: those of a Deployment get what it gives them. If it wants none, none of them
+    /// keeps any.
     fn scale_sets(&mut self, family: &Family<'_>, at: usize, wanted: u64) {
         let object = family.all[at];
         if kind_of_sets(group(&object.api_version), &object.kind).is_none() || (wanted > 0 && surges(object))
@@ -92,14 +93,15 @@ impl Surplus {
             return;
         }
         let sets = sets_with_replicas(family, at);
-        if wanted == 0 || sets.len() == 1 {
+        let divided = if wanted > 0 { divided(family, at, &sets, wanted) } else { Ok(None) };
+        if (wanted == 0 || sets.len() == 1) && matches!(divided, Ok(None)) {
             let why = format!("{} wants no more", object.name());
             for at in sets {
                 self.scale_set(family, at, wanted.min(replicas(family.all[at])), &why);
             }
             return;
         }
-        match divided(family, at, &sets, wanted) {
+        match divided {
             Ok(None) => {}
             Ok(Some(Divided { sizes, why })) => {
                 for (at, size) in sizes {

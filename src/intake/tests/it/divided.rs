@@ -1,4 +1,4 @@
-//! Tests of Deployments that are scaled down in the middle of a rollout: their ReplicaSets have what the controller leaves them.
+//! Tests of Deployments that are scaled in the middle of a rollout: their ReplicaSets have what the controller gives them.
 
 use poolwright_intake::Manifest;
 use serde_json::{Value, json};
@@ -96,4 +96,61 @@ fn old_replica_sets_get_no_replicas_once_the_newest_has_all_and_with_the_strateg
     assert_eq!(counts(&recreated), [0, 2]);
     let midway = together(deployment(10, json!({"type": "Recreate"})), old_and_new([8, 3], (10, 13)));
     assert_eq!(counts(&midway), [0, 10]);
+}
+
+#[test]
+fn a_deployment_with_more_replicas_during_its_rollout_grows_its_replica_sets_in_proportion_and_with_its_surge()
+ {
+    for paused in [false, true] {
+        let mut larger = deployment(15, rolling(json!(3)));
+        larger["spec"]["paused"] = json!(paused);
+        let manifest = together(larger, old_and_new([8, 5], (10, 13)));
+        assert_eq!(counts(&manifest), [11, 7]);
+        assert_eq!(manifest.pods.len(), 18, "the pods of the ReplicaSets, and no others");
+        let why = "because Deployment default/web wants 15 and may have 3 more during its rollout";
+        for (name, counted) in
+            [("web-5d4", "11 replicas instead of 8"), ("web-77f", "7 replicas instead of 5")]
+        {
+            let note = format!("ReplicaSet default/{name}: it counts with {counted}, {why}");
+            assert!(has(&manifest, &note), "{note} is not in {:#?}", manifest.notes);
+        }
+    }
+}
+
+#[test]
+fn a_rollout_of_known_status_goes_on_after_its_replica_sets_have_grown_unless_it_is_paused() {
+    let sets = old_and_new([8, 5], (10, 13)).map(|mut set| {
+        let replicas = set["spec"]["replicas"].clone();
+        set["status"] = json!({"replicas": replicas, "availableReplicas": replicas});
+        set
+    });
+    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}});
+    let mut larger = deployment(15, strategy);
+    let manifest = together(larger.clone(), sets.clone());
+    assert_eq!(counts(&manifest), [8, 10], "old pods that have no node make room for new ones");
+    larger["spec"]["paused"] = json!(true);
+    assert_eq!(counts(&together(larger, sets)), [11, 7]);
+}
+
+#[test]
+fn a_paused_deployment_with_more_replicas_gives_them_its_old_template_if_all_its_pods_have_that() {
+    let [old, _] = old_and_new([3, 0], (3, 4));
+    let mut larger = deployment(5, rolling(json!(1)));
+    larger["spec"]["paused"] = json!(true);
+    let manifest = read(&[larger, old]);
+    assert_eq!((counts(&manifest), manifest.pods.len()), ([5, 0], 5));
+    let note = "ReplicaSet default/web-5d4: it counts with 5 replicas instead of 3, because Deployment default/web is paused and wants 5";
+    assert!(has(&manifest, note), "{:#?}", manifest.notes);
+}
+
+#[test]
+fn without_the_annotations_of_the_controller_what_a_rollout_lacks_has_the_new_template_and_a_note_says_so() {
+    let mut sets = old_and_new([8, 5], (10, 13));
+    sets[0]["metadata"]["annotations"] = json!({});
+    let manifest = together(deployment(15, rolling(json!(3))), sets);
+    assert_eq!(counts(&manifest), [8, 5]);
+    assert_eq!(manifest.pods.len(), 15);
+    let note = "Deployment default/web: its 2 ReplicaSets have 13 replicas together, and it may have 18; only the pods that it lacks \
+                are planned, with the new template, because the annotations of its controller do not show what they had before";
+    assert!(has(&manifest, note), "{:#?}", manifest.notes);
 }

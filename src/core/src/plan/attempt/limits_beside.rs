@@ -57,7 +57,8 @@ impl PlanContext<'_> {
         if self.has_room(spec, supply, (packed, rooms)) {
             return None;
         }
-        let requests = gpus::wanted(self.options.sharing, &supply.mig_models(), spec).0;
+        let (requests, need) = gpus::wanted(self.options.sharing, &supply.mig_models(), spec);
+        let needs = need.as_ref();
         let admits = |at: usize, offer: &PoolOffering| admits(spec, supply, at, offer);
         let mut all: Vec<Beyond> = Vec::new();
         for (at, pool) in supply.pools.iter().enumerate() {
@@ -68,7 +69,7 @@ impl PlanContext<'_> {
             };
             for offer in pool.offers.iter().filter(holds) {
                 let price = supply.price_in_time(at, offer);
-                let uses = packed.limits.uses(supply, at, offer.offering, price);
+                let uses = packed.limits.uses_for(supply, at, offer.offering, price, needs.as_slice());
                 let beyond = packed.limits.beyond(&uses);
                 if packed.limits.has_stock(&uses) {
                     if beyond.is_empty() {

@@ -83,6 +83,16 @@ pub(crate) fn audit(
     }
 }
 
+/// Returns how many MIG instances of a resource a claim's GPUs are cut into.
+pub(crate) fn instances(claim: &PlannedClaim, resource: &str) -> u64 {
+    let Some(name) = resource.strip_prefix(ResourceName::MIG_PREFIX) else { return 0 };
+    let of = |gpu: &PlannedGpu| match gpu {
+        PlannedGpu::Mig(instances) => instances.iter().filter(|one| one.name == name).count(),
+        _ => 0,
+    };
+    claim.gpus.iter().map(of).sum::<usize>() as u64
+}
+
 /// Checks whether MIG instances can be placed like this on one GPU.
 fn possible(model: &MigModel, instances: &[PlannedInstance]) -> Result<(), String> {
     let (mut taken, mut compute) = (0u32, 0);

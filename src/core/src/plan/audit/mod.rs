@@ -205,7 +205,10 @@ fn passed(
             None => claim.offerings.iter().map(of).max().unwrap_or(0),
         });
         let old = old.chain(beside.iter().map(|node| of(&node.offering)));
-        let new = planned.iter().map(|claim| claim.offerings.iter().map(of).max().unwrap_or(0));
+        let new = planned.iter().map(|claim| {
+            let promised = claim.offerings.iter().map(of).max().unwrap_or(0);
+            promised.saturating_add(gpus::instances(claim, what))
+        });
         let (old, new): (u128, u128) = (old.map(u128::from).sum(), new.map(u128::from).sum());
         if new > 0 && old + new > u128::from(ceiling) {
             problems.push(format!("{whose}: limit {what} = {ceiling} would be exceeded: {old} + {new}"));

@@ -12,7 +12,7 @@ use poolwright_catalog::{Usd, UsdPerHour};
 use poolwright_solver::StopSignal;
 
 use crate::demand::Successor;
-use crate::model::plan::Plan;
+use crate::model::plan::{Plan, UnplacedReason};
 use crate::model::{NamespaceLimit, PodKey, PodSpec};
 use crate::plan::attempt::Attempt;
 use crate::plan::context::PlanContext;
@@ -37,6 +37,21 @@ impl<'a> PlanContext<'a> {
         held: &mut Held,
         stop: &mut dyn StopSignal,
     ) -> Attempt {
+        let mut cut = Held::new();
+        let attempt = self.with_fewer_nodes(ceilings, inputs, (&mut *held, &mut cut), stop);
+        cut.retain(|pod, _| !held.contains_key(pod));
+        held.append(&mut cut);
+        attempt
+    }
+
+    /// Does that, and adds to `cut` the pods that are left out for want of larger nodes, with the limits that make them want these.
+    fn with_fewer_nodes(
+        &mut self,
+        ceilings: &Ceilings<'_>,
+        inputs: (&[Successor], &Supply<'_>),
+        (held, cut): (&mut Held, &mut Held),
+        stop: &mut dyn StopSignal,
+    ) -> Attempt {
         let mut tries = 0;
         // The last plan with larger nodes that was better, with its demand and the pods that it holds back. It counts if a later one
         // cannot be made, but not if that is worse: then pods that are held back would change it.
@@ -55,7 +70,7 @@ impl<'a> PlanContext<'a> {
             self.renew_horizons();
             self.crowds = crowds;
             let mut second = self.weigh_and_hold(ceilings, inputs, held, stop);
-            self.crowds.clear();
+            let crowds = mem::take(&mut self.crowds);
             let is_better =
                 second.plan.refused.is_empty() && self.left_over(&second.plan) < self.left_over(&first.plan);
             if !is_better {
@@ -63,6 +78,7 @@ impl<'a> PlanContext<'a> {
                 self.renew_horizons();
                 return first;
             }
+            cut.extend(name_cause(&crowds, (&after.1, &*held), &mut second.plan));
             tries += 1;
             let holds_none = held.len() == before.len();
             if holds_none || tries == TRIES {
@@ -156,6 +172,22 @@ impl Unit<'_> {
     }
 }
 
+/// Names the limit of the namespace as the reason of pods that it alone leaves out without larger nodes. The plan with these leaves them
+/// out for another reason, such as a limit of a pool that has too little for larger nodes. `first` are the pods that are held back without
+/// larger nodes, and `held` those that are held back with them. Returns the pods, with the limits.
+fn name_cause(crowds: &BTreeMap<String, u64>, (first, held): (&Held, &Held), plan: &mut Plan) -> Held {
+    let mut found = Held::new();
+    for left in plan.unplaced.iter_mut().filter(|left| !held.contains_key(&left.pod)) {
+        let is_crowded = crowds.contains_key(left.pod.namespace());
+        if let Some(excess) = first.get(&left.pod).filter(|_| is_crowded) {
+            left.reason = UnplacedReason::NamespaceLimitReached;
+            left.message = excess.sentence(left.pod.namespace(), None);
+            found.insert(left.pod.clone(), *excess);
+        }
+    }
+    found
+}
+
 /// Replaces the bound of a plan with larger nodes, which only counts these nodes. The bound of a plan for some of its pods with all
 /// nodes holds, if there is one. The baselines do not count, either.
 fn lower_bound(plan: &mut Plan, other: Option<&Plan>) {
@@ -177,7 +209,7 @@ mod tests {
     use poolwright_solver::NeverStop;
 
     use super::*;
-    use crate::model::plan::{UnplacedPod, UnplacedReason};
+    use crate::model::plan::UnplacedPod;
     use crate::model::{PlanOptions, Pod, Snapshot};
     use crate::plan::prepare::prepare;
 

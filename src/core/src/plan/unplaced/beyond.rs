@@ -36,31 +36,53 @@ fn least_use(all: &[Uses], limit: u32) -> u64 {
 }
 
 impl UnplacedInputs<'_, '_> {
-    /// Returns the limits that one more node of an offering would break, with what it uses of each.
-    pub(crate) fn beyond_one(&self, at: usize, offer: &PoolOffering) -> Vec<(u32, u64)> {
+    /// Returns what a node of an offering uses of each limit if it serves pods of the class.
+    pub(crate) fn uses_of(
+        &self,
+        at: usize,
+        offering: usize,
+        price: Option<UsdPerHour>,
+        class: &PodClass<'_>,
+    ) -> Vec<(u32, u64)> {
+        self.limits.uses_for(self.supply, at, offering, price, class.gpu_need.as_ref().as_slice())
+    }
+
+    /// Returns the limits that one more node of an offering would break if it served pods of the class, with what it uses of each.
+    pub(crate) fn beyond_one(
+        &self,
+        at: usize,
+        offer: &PoolOffering,
+        class: &PodClass<'_>,
+    ) -> Vec<(u32, u64)> {
         let price = self.supply.price_in_time(at, offer);
-        self.limits.beyond(&self.limits.uses(self.supply, at, offer.offering, price))
+        self.limits.beyond(&self.uses_of(at, offer.offering, price, class))
     }
 
     /// Returns the limits that leave the pods of a class out. The solver names the limit that it reached first; another one may
     /// serve them alone. Offerings that are held back count too, unless they are within the limits: if nodes of these are the nearest,
-    /// the pods must wait for them besides.
+    /// the pods must wait for them besides, unless a node that can be bought now is beyond no more.
     pub(crate) fn left_by_limits(&self, class: &PodClass<'_>, named: u32) -> LeftBy {
         let beyond = |(price, uses): &Uses| (*price, self.limits.beyond(uses));
         let mut all: Vec<Uses> = self.uses_of_fitting(class).collect();
         let mut near: Vec<Beyond> = all.iter().map(beyond).collect();
-        let of_sold = nearest_beyond(&near, Some(named));
-        let held = self.held_back(class).filter(|held| !held.limits.is_empty());
-        if held.is_some() {
-            let later = self.uses_of_held_back(class);
-            near.extend(later.iter().map(beyond));
-            all.extend(later);
-        }
+        let sold = near.len();
+        let counts_held = self.held_back(class).is_some_and(|held| !held.limits.is_empty());
+        let later = if counts_held { self.uses_of_held_back(class) } else { Vec::new() };
+        near.extend(later.iter().map(|(_, uses)| beyond(uses)));
+        all.extend(later.iter().map(|(_, uses)| uses.clone()));
         let least = |limit: u32| least_use(&all, limit);
         let Some(nearest) = nearest_beyond(&near, Some(named)) else {
             return LeftBy::limit(named, least(named));
         };
-        let held = held.filter(|_| of_sold.as_ref() != Some(&nearest));
+        let (now, in_time) = near.split_at(sold);
+        let is_nearest = |(_, beyond): &Beyond| {
+            beyond.len() == nearest.len() && beyond.iter().all(|one| nearest.contains(one))
+        };
+        // The pool of the cheapest node that is the nearest and must be waited for.
+        let waits = in_time.iter().zip(&later).filter(|(one, _)| is_nearest(one));
+        let waits = waits.min_by_key(|((price, _), _)| (price.is_none(), *price)).map(|(_, (at, _))| *at);
+        let waits = waits.filter(|_| !now.iter().any(is_nearest));
+        let held = waits.and_then(|at| self.held_back_of(at, class));
         let is_smallest = nearest.first().is_none_or(|(of, amount)| *amount <= least(*of));
         let mut left_by = LeftBy::limits(nearest);
         if !is_smallest {

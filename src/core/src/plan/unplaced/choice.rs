@@ -16,7 +16,7 @@ impl UnplacedInputs<'_, '_> {
         let mut first = None;
         for (at, supplied) in self.supply.pools.iter().enumerate() {
             let is_within = |offer: &&PoolOffering| {
-                let uses = self.limits.uses(self.supply, at, offer.offering, offer.availability.price());
+                let uses = self.uses_of(at, offer.offering, offer.availability.price(), class);
                 self.limits.allow(&uses)
             };
             let holds = |offer: &&PoolOffering| self.holds(at, offer, class);

@@ -1,4 +1,4 @@
-//! Gangs that rules on taints or labels keep out: what all of their pods would take once these rules change.
+//! Gangs that limits keep out, or rules on taints or labels: what all of their pods would take once these rules change.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,31 @@ use poolwright_catalog::ResourceList;
 use poolwright_terms::keys::NODEPOOL_LABEL;
 
 use crate::demand::{Members, is_there};
-use crate::model::ObjectKey;
+use crate::model::{ObjectKey, PodSpec};
 use crate::plan::gang_limits::has_rules_on_others;
-use crate::plan::gang_nodes::most;
-use crate::plan::gang_takes::{HoldingNode, Kind, Needs};
+use crate::plan::gang_nodes::{Takes, most};
+use crate::plan::gang_takes::{HoldingNode, Kind, short};
 use crate::plan::pack::classes::PodClass;
+use crate::plan::unplaced::inputs::UnplacedInputs;
 use crate::plan::unplaced::left_over::LeftOver;
 use crate::rules;
 use crate::rules::labels::Labels;
-use crate::supply::offerings::PoolOffering;
+use crate::supply::offerings::{PoolOffering, Supply};
 use crate::supply::rooms::Room;
 
+/// The limits that have too little for a gang.
+#[derive(Clone, Debug)]
+pub(super) struct ShortLimits {
+    /// The limits, each with what the gang takes of it at once.
+    pub takes: Takes,
+    /// Whether rules on taints or labels keep some of its pods out besides.
+    pub by_rules: bool,
+}
+
 impl LeftOver<'_, '_> {
-    /// Returns what gangs that rules on taints or labels keep out would take once the advice about these rules is followed. It counts the
-    /// pods without a place. A gang is left out if that is not known.
-    pub(super) fn needs_of_gangs(&self) -> BTreeMap<ObjectKey, Needs> {
+    /// Returns the limits that have too little for gangs that limits keep out, or rules on taints or labels, once the advice about these
+    /// rules is followed. It counts the pods without a place. A gang is left out if that is not known.
+    pub(super) fn limits_of_gangs(&self) -> BTreeMap<ObjectKey, ShortLimits> {
         let mut gangs: BTreeMap<ObjectKey, (Members, BTreeMap<usize, u64>)> = BTreeMap::new();
         for (index, left) in self.outcome.left.iter().enumerate() {
             for pod in left.iter().filter(|pod| is_there(pod)) {
@@ -38,54 +48,41 @@ impl LeftOver<'_, '_> {
         // What the pods take that are lacking elsewhere is not known.
         gangs.retain(|_, (open, _)| open.all == 0);
         // Gangs of equal pods need the same.
-        let mut known: BTreeMap<BTreeMap<usize, u64>, Option<Needs>> = BTreeMap::new();
+        let mut known: BTreeMap<BTreeMap<usize, u64>, Option<ShortLimits>> = BTreeMap::new();
         let of_gang = |(gang, (_, counts)): (ObjectKey, (Members, BTreeMap<usize, u64>))| {
-            let needs = known.entry(counts).or_insert_with_key(|counts| self.needs(counts));
-            Some((gang, needs.clone()?))
+            let found = known.entry(counts).or_insert_with_key(|counts| self.short_of(counts));
+            Some((gang, found.clone()?))
         };
         gangs.into_iter().filter_map(of_gang).collect()
     }
 
-    /// Returns what so many pods of these classes would take; `None` if no rule keeps them out, or if what helps is not known.
-    fn needs(&self, counts: &BTreeMap<usize, u64>) -> Option<Needs> {
+    /// Returns the limits that have too little for so many pods of these classes; `None` if what helps is not known.
+    fn short_of(&self, counts: &BTreeMap<usize, u64>) -> Option<ShortLimits> {
         let is_ruled_out = |index: &usize| self.outcome.limit[*index].is_none();
-        if !counts.keys().any(is_ruled_out) {
-            return None;
-        }
+        let by_rules = counts.keys().any(is_ruled_out);
         let mut kinds: Vec<Kind<'_>> = Vec::new();
         for (index, count) in counts {
             let class = &self.classes.classes[*index];
+            let is_apart = has_rules_on_others(class.spec);
             let is_plain = class.gpu_need.is_none()
                 && class.with.is_empty()
                 && class.pods.iter().all(|pod| self.assigned.pin(&pod.key).is_empty())
-                && !has_rules_on_others(class.spec)
+                && !(is_apart && by_rules)
                 && self.outcome.spot_rule[*index].is_none();
             if !is_plain {
                 return None;
             }
-            let nodes =
-                if is_ruled_out(index) { self.inputs.once_rules_change(class) } else { self.holding(class) };
-            let pools = &self.inputs.supply.pools;
-            // A launch that must leave a choice counts with its largest alternative.
-            if nodes.is_empty() || nodes.iter().any(|node| !pools[node.at].pool.min_values.is_empty()) {
-                return None;
-            }
+            let nodes = if is_ruled_out(index) {
+                self.inputs.once_rules_change(class)
+            } else {
+                self.inputs.holding(class)
+            };
             let requests = class.requests.clone();
-            kinds.push(Kind { spec: class.spec, requests, count: *count, least: *count, nodes });
+            kinds.push(kind(self.inputs.supply, class.spec, requests, (*count, nodes))?);
         }
         self.fill_rooms(&mut kinds);
-        Needs::of(self.inputs.limits, self.inputs.supply, &kinds)
-    }
-
-    /// Returns the nodes that hold a pod of a class as it is.
-    fn holding(&self, class: &PodClass<'_>) -> Vec<HoldingNode> {
-        let supply = self.inputs.supply;
-        let of_pool = move |at: usize| {
-            let holds = move |offer: &&PoolOffering| self.inputs.holds(at, offer, class);
-            let offers = supply.pools[at].offers.iter().filter(holds);
-            offers.filter_map(move |offer| HoldingNode::of(supply, at, offer))
-        };
-        (0..supply.pools.len()).flat_map(of_pool).collect()
+        let takes = short(self.inputs.limits, self.inputs.supply, &kinds)?;
+        Some(ShortLimits { takes, by_rules })
     }
 
     /// Counts the pods off that nodes which are there or planned may hold once the rules change.
@@ -106,17 +103,49 @@ impl LeftOver<'_, '_> {
     }
 }
 
-/// Counts the pods off that one node holds.
-fn fill(kinds: &mut [Kind<'_>], mut free: ResourceList, may: impl Fn(&Kind<'_>) -> bool) {
+impl UnplacedInputs<'_, '_> {
+    /// Returns the nodes that hold a pod of a class as it is.
+    pub(crate) fn holding(&self, class: &PodClass<'_>) -> Vec<HoldingNode> {
+        let supply = self.supply;
+        let of_pool = move |at: usize| {
+            let holds = move |offer: &&PoolOffering| self.holds(at, offer, class);
+            let offers = supply.pools[at].offers.iter().filter(holds);
+            offers.filter_map(move |offer| HoldingNode::of(supply, at, offer))
+        };
+        (0..supply.pools.len()).flat_map(of_pool).collect()
+    }
+}
+
+/// Returns so many pods that ask for the same, with the nodes that would hold them; `None` if it is not known what these take of limits.
+pub(crate) fn kind<'p>(
+    supply: &Supply<'_>,
+    spec: &'p PodSpec,
+    requests: ResourceList,
+    (count, nodes): (u64, Vec<HoldingNode>),
+) -> Option<Kind<'p>> {
+    // A launch that must leave a choice counts with its largest alternative.
+    let has_choice = |node: &HoldingNode| !supply.pools[node.at].pool.min_values.is_empty();
+    if nodes.is_empty() || nodes.iter().any(has_choice) {
+        return None;
+    }
+    Some(Kind { spec, requests, count, least: count, is_apart: has_rules_on_others(spec), nodes })
+}
+
+/// Counts the pods off that one node holds, and returns whether it holds any. Which pods it holds of those that may need nodes of their
+/// own is not known.
+pub(crate) fn fill(kinds: &mut [Kind<'_>], mut free: ResourceList, may: impl Fn(&Kind<'_>) -> bool) -> bool {
+    let mut holds_some = false;
     for kind in kinds {
         let taken = most(&kind.requests, &free).min(kind.least);
-        if taken == 0 || !may(kind) {
+        if taken == 0 || kind.is_apart || !may(kind) {
             continue;
         }
+        holds_some = true;
         kind.least -= taken;
         for (name, wanted) in kind.requests.iter() {
             let left = free.get(name.as_str()).saturating_sub(wanted.saturating_mul(taken));
             free.set(name.clone(), left);
         }
     }
+    holds_some
 }

@@ -37,23 +37,26 @@ impl<'s> UnplacedInputs<'s, '_> {
         self.uses_of_holding(class).all(|(_, uses)| self.limits.is_beyond_without_others(&uses))
     }
 
-    /// Returns the price and the uses of limits of each offering that would hold the pods once it is tried again.
-    pub(crate) fn uses_of_held_back(&self, class: &PodClass<'_>) -> Vec<Uses> {
+    /// Returns the price and the uses of limits of each offering that would hold the pods once it is tried again, with the index of its
+    /// pool.
+    pub(crate) fn uses_of_held_back(&self, class: &PodClass<'_>) -> Vec<(usize, Uses)> {
         let uses = |at: usize, offer: &PoolOffering| {
             let price = self.supply.price_in_time(at, offer);
-            (price, self.limits.uses(self.supply, at, offer.offering, price))
+            (price, self.uses_of(at, offer.offering, price, class))
         };
         let pools = 0..self.supply.pools.len();
         pools
             .flat_map(|at| self.held_in(at, class).into_iter().map(move |offer| (at, offer)))
-            .map(|(at, offer)| uses(at, offer))
+            .map(|(at, offer)| (at, uses(at, offer)))
             .collect()
     }
 
-    fn held_back_of(&self, at: usize, class: &PodClass<'_>) -> Option<HeldBack> {
+    /// Returns those of one pool.
+    pub(crate) fn held_back_of(&self, at: usize, class: &PodClass<'_>) -> Option<HeldBack> {
         let supply = self.supply;
         let offers = self.held_in(at, class);
-        let beyond = |offer: &PoolOffering| (supply.price_in_time(at, offer), self.beyond_one(at, offer));
+        let beyond =
+            |offer: &PoolOffering| (supply.price_in_time(at, offer), self.beyond_one(at, offer, class));
         let beyond: Vec<Beyond> = offers.iter().map(|offer| beyond(offer)).collect();
         let limits = nearest_beyond(&beyond, None).unwrap_or_default();
         // Those within the limits, if there are any.
@@ -64,7 +67,7 @@ impl<'s> UnplacedInputs<'s, '_> {
         let mut sold = fitting.iter().filter(|offer| offer.availability.is_sold());
         let (all, within) = if told.len() == fitting.len() {
             ("the offerings", "")
-        } else if limits.is_empty() && sold.all(|offer| !self.beyond_one(at, offer).is_empty()) {
+        } else if limits.is_empty() && sold.all(|offer| !self.beyond_one(at, offer, class).is_empty()) {
             ("the offerings", " and are within the limits")
         } else {
             ("some offerings", "")

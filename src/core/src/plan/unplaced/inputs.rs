@@ -93,8 +93,8 @@ impl<'s, 'a> UnplacedInputs<'s, 'a> {
     }
 
     /// Returns the limits that would keep a node of this type away if the pool might buy it, with what it uses of each.
-    pub fn beyond_of(&self, at: usize, kind: WiderType<'_>) -> Vec<(u32, u64)> {
-        self.limits.beyond(&self.limits.uses(self.supply, at, kind.offering, Some(kind.price)))
+    pub fn beyond_of(&self, at: usize, kind: WiderType<'_>, class: &PodClass<'_>) -> Vec<(u32, u64)> {
+        self.limits.beyond(&self.uses_of(at, kind.offering, Some(kind.price), class))
     }
 
     /// Returns the catalogues of the pools without their requirements.

@@ -106,7 +106,7 @@ pub(crate) fn labels_miss(
         // Of a change that helps alone and one that needs a higher limit too, only the first is said.
         return match wider {
             Some(_) if is_beyond => (format!("{}{widen}", none_has_all(named, first)), true),
-            Some(kind) if !alternatives.is_empty() && !inputs.beyond_of(at, kind).is_empty() => {
+            Some(kind) if !alternatives.is_empty() && !inputs.beyond_of(at, kind, class).is_empty() => {
                 (none_has(named, first, alternatives), false)
             }
             _ => (format!("{}{widen}", none_has(named, first, alternatives)), wider.is_some()),

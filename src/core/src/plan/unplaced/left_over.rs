@@ -7,7 +7,6 @@ use crate::model::plan::{UnplacedPod, UnplacedReason};
 use crate::model::{ObjectKey, Pod, PodKey, RequestOrigin};
 use crate::plan::gang_limits::all_in_words;
 use crate::plan::gang_nodes::Takes;
-use crate::plan::gang_takes::Needs;
 use crate::plan::left_by::LeftBy;
 use crate::plan::pack::classes;
 use crate::plan::pack::solves::packing::Packing;
@@ -39,10 +38,8 @@ pub(crate) struct LeftPods {
     pub by_limit: BTreeMap<PodKey, (Pin, LeftBy)>,
     /// The reasons of pods of gangs.
     pub of_gangs: BTreeMap<PodKey, LeftBy>,
-    /// The limits that keep gangs out besides rules about other pods, with what their pods without a place take of each.
+    /// The limits that keep gangs out besides rules, with what their pods without a place take of each.
     pub beside_rules: BTreeMap<ObjectKey, Takes>,
-    /// What gangs that rules keep out would take once these change.
-    pub needs: BTreeMap<ObjectKey, Needs>,
     /// The limits that left pods out.
     pub limits: BTreeSet<u32>,
     /// What pools are told of limits that only pods met whose offerings within the limits are held back.
@@ -61,7 +58,7 @@ impl LeftOver<'_, '_> {
         let mut found = LeftPods::default();
         let mut cordoned = CordonedNodes::new(self.inputs.snapshot, self.rooms);
         let mut gangs: BTreeMap<ObjectKey, Vec<Member<'_, '_>>> = BTreeMap::new();
-        let needs = self.needs_of_gangs();
+        let short = self.limits_of_gangs();
         for (index, class) in self.classes.classes.iter().enumerate() {
             let Some(left) = self.outcome.left.get(index).filter(|left| !left.is_empty()) else { continue };
             let limit = self.outcome.limit[index];
@@ -81,13 +78,19 @@ impl LeftOver<'_, '_> {
             for pod in left {
                 // The requests of a bundle are those of several pods.
                 let origins: &[RequestOrigin] = if is_bundle { &[] } else { &pod.request_origins };
-                let takes = pod.group_key().and_then(|gang| needs.get(&gang)).map(|needs| &needs.takes);
+                let takes = pod.group_key().and_then(|gang| short.get(&gang)).map(|short| &short.takes);
                 let tell = || self.tell(index, by_rules, origins, takes.is_some());
                 let (reason, left_by, words) = told.entry((origins, takes.is_some())).or_insert_with(tell);
                 let mut message = words.clone();
-                if let Some(takes) = takes.filter(|takes| is_by_rules(*reason) && !takes.is_empty()) {
-                    message.push_str("; besides, ");
-                    message.push_str(&all_in_words(takes, self.inputs.limits, self.inputs.supply));
+                if let Some(takes) = takes.filter(|takes| !takes.is_empty()) {
+                    let (limits, supply) = (self.inputs.limits, self.inputs.supply);
+                    if is_by_rules(*reason) {
+                        message.push_str("; besides, ");
+                        message.push_str(&all_in_words(takes, limits, supply));
+                    } else if *reason == UnplacedReason::LimitReached && left_by.reached().is_some() {
+                        // One more node is not enough for a gang.
+                        message = left_by.sentence_of_whole_gang(limits, supply, takes);
+                    }
                 }
                 if let Some(limit) = left_by.reached() {
                     let pin = self.assigned.pin(&pod.key).clone();
@@ -126,9 +129,8 @@ impl LeftOver<'_, '_> {
                 left.message.push_str(&offer);
             }
         }
-        let beyond = needs.iter().filter(|(_, needs)| !needs.takes.is_empty());
-        found.beside_rules = beyond.map(|(gang, needs)| (gang.clone(), needs.takes.clone())).collect();
-        found.needs = needs;
+        let beside = short.into_iter().filter(|(_, short)| short.by_rules && !short.takes.is_empty());
+        found.beside_rules = beside.map(|(gang, short)| (gang, short.takes)).collect();
         found
     }
 

@@ -94,10 +94,10 @@ impl UnplacedInputs<'_, '_> {
         &self,
         class: &PodClass<'_>,
     ) -> impl Iterator<Item = (Option<UsdPerHour>, Vec<(u32, u64)>)> {
-        let UnplacedInputs { supply, limits, .. } = *self;
+        let supply = self.supply;
         let uses = move |(at, offer): (usize, &PoolOffering)| {
             let price = offer.availability.price();
-            self.holds(at, offer, class).then(|| (price, limits.uses(supply, at, offer.offering, price)))
+            self.holds(at, offer, class).then(|| (price, self.uses_of(at, offer.offering, price, class)))
         };
         let pools = supply.pools.iter().enumerate();
         pools.flat_map(|(at, pool)| pool.offers.iter().map(move |offer| (at, offer))).filter_map(uses)
@@ -302,7 +302,7 @@ fn widening(inputs: &UnplacedInputs<'_, '_>, class: &PodClass<'_>) -> String {
     let wider = pools.find_map(|(at, pool)| Some((at, pool.pool, inputs.wider_with_labels(at, class)?)));
     wider.map_or_else(String::new, |(at, pool, kind)| {
         let change = format!("; widen the requirements of pool `{}` so that it may buy {kind}", pool.name);
-        let beyond = inputs.beyond_of(at, kind).into_iter();
+        let beyond = inputs.beyond_of(at, kind, class).into_iter();
         let limits = beyond.map(|(limit, least)| inputs.limits.sentence(limit, inputs.supply, least));
         [change].into_iter().chain(limits).collect::<Vec<_>>().join("; besides, ")
     })

@@ -207,7 +207,7 @@ fn beyond_if_wider(
     at: usize,
     advice: &[String],
 ) -> Option<Vec<(u32, u64)>> {
-    Some(inputs.beyond_of(at, named_type(inputs, class, at, advice)?))
+    Some(inputs.beyond_of(at, named_type(inputs, class, at, advice)?, class))
 }
 
 /// Returns the type that a pool is advised to buy.
@@ -249,7 +249,8 @@ fn beyond_limits(
         .collect();
     let has_room = !fitting.is_empty();
     let closest = [holding, would_hold, fitting, sold].into_iter().find(|offers| !offers.is_empty())?;
-    let beyond = |offer: &PoolOffering| (supply.price_in_time(at, offer), inputs.beyond_one(at, offer));
+    let beyond =
+        |offer: &PoolOffering| (supply.price_in_time(at, offer), inputs.beyond_one(at, offer, class));
     let nearest = nearest_beyond(&closest.into_iter().map(beyond).collect::<Vec<_>>(), None)?;
     Some(nearest.into_iter().map(|(limit, uses)| (limit, if has_room { uses } else { 0 })).collect())
 }

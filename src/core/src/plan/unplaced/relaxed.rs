@@ -59,7 +59,7 @@ impl UnplacedInputs<'_, '_> {
         let mut all: BTreeMap<Vec<usize>, Vec<Beyond>> = BTreeMap::new();
         for offer in self.supply.pools[at].offers.iter().filter(|offer| counts(offer)) {
             let Some(broken) = self.broken(at, &others, wanted, offer) else { continue };
-            let beyond = (self.supply.price_in_time(at, offer), self.beyond_one(at, offer));
+            let beyond = (self.supply.price_in_time(at, offer), self.beyond_one(at, offer, class));
             all.entry(broken).or_default().push(beyond);
         }
         all

@@ -170,7 +170,7 @@ fn ask(
             && inputs.colocation.admits(class.profile, &supply.residents[offer.residents])
     };
     let holding = || serving.iter().copied().filter(holds_the_rest);
-    let best = holding().map(|offer| (offer, inputs.beyond_one(at, offer)));
+    let best = holding().map(|offer| (offer, inputs.beyond_one(at, offer, class)));
     let best =
         best.max_by_key(|(offer, beyond)| (Reverse(beyond.len()), left(offer), Reverse(offer.offering)));
     let lacks = |offer: &&PoolOffering| left(offer) == 0;

@@ -1,9 +1,11 @@
 //! The kinds of limits, and their amounts in words.
 
-use poolwright_catalog::{OfferingId, ResourceList, ResourceName, UsdPerHour};
+use poolwright_catalog::{InstanceType, OfferingId, ResourceList, ResourceName, UsdPerHour};
 
 use crate::model::Pool;
 use crate::rules::format;
+use crate::rules::gpus::GpuNeed;
+use crate::supply::limits::cut::instances;
 
 /// The kind of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +86,23 @@ impl LimitKind {
             Self::Resource(name) => allocatable.get(name.as_str()),
             Self::Nodes | Self::Available(_) => 1,
             Self::UsdPerHour => price.map_or(0, UsdPerHour::micros),
+        }
+    }
+
+    /// Returns the amount that one node of a type uses of such a limit if its GPUs are cut for these requests.
+    pub fn of_type(&self, kind: &InstanceType, price: Option<UsdPerHour>, needs: &[&GpuNeed]) -> u64 {
+        let promised = self.of(&kind.allocatable, price);
+        let Some(name) = self.mig() else { return promised };
+        let mut cut = needs.iter().filter_map(|need| instances(need, kind));
+        let most = cut.find(|(resource, _)| resource == name.as_str()).map_or(0, |(_, most)| most);
+        promised.saturating_add(most)
+    }
+
+    /// Returns the MIG instances that it limits, if it limits some.
+    pub fn mig(&self) -> Option<&ResourceName> {
+        match self {
+            Self::Resource(name) if name.as_str().starts_with(ResourceName::MIG_PREFIX) => Some(name),
+            _ => None,
         }
     }
 }

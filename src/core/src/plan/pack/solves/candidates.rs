@@ -11,11 +11,12 @@ use poolwright_terms::CapacityType;
 use crate::model::MinValuesPolicy;
 use crate::plan::pack::classes::PodClasses;
 use crate::plan::pack::solves::inputs::SolveInputs;
-use crate::rules::gpus::GpuForm;
+use crate::rules::gpus::{GpuForm, GpuNeed};
 use crate::rules::labels::Labels;
 use crate::supply::flexibility;
 use crate::supply::interruption_risk;
 use crate::supply::limits::Limits;
+use crate::supply::limits::cut::instances;
 use crate::supply::offerings::{Availability, PoolOffering, Supply};
 use crate::supply::spot_mix;
 
@@ -34,6 +35,8 @@ pub(crate) struct NodeCandidate {
     pub weight: u32,
     pub signatures: BitSet,
     pub uses: Vec<(u32, u64)>,
+    /// The MIG instances that its GPUs are not cut into, so that it does not count towards limits on them.
+    pub uncut: Vec<String>,
     /// Whether the cloud has reclaimed such instances recently. If so, `price` is the raised price, and pools with lower weight
     /// are considered too.
     pub is_reclaimed: bool,
@@ -69,6 +72,7 @@ struct CandidateKey {
     interruptions: u32,
     is_reclaimed: bool,
     choice: Choice,
+    uncut: Vec<String>,
     signatures: BitSet,
 }
 
@@ -138,7 +142,9 @@ impl Fits {
             && (candidate.form == GpuForm::Whole || wanted.requests.get(ResourceName::NVIDIA_GPU) == 0)
             && wanted.gpu_need.as_ref().is_none_or(|gpu_need| {
                 let kind = inputs.supply.instance_type(candidate.pool, candidate.offer.offering);
+                let is_cut = |(resource, _): (String, u64)| !candidate.uncut.contains(&resource);
                 candidate.form.grants(inputs.options.sharing, kind, Some(gpu_need))
+                    && (candidate.uncut.is_empty() || instances(gpu_need, kind).is_none_or(is_cut))
             })
     }
 }
@@ -157,6 +163,41 @@ fn choices(inputs: &SolveInputs<'_, '_>, pool: usize, offer: &PoolOffering) -> V
         MinValuesPolicy::Strict => vec![required],
         MinValuesPolicy::BestEffort => vec![required, Choice::Relaxed { pool }],
     }
+}
+
+/// Returns the MIG instances that nodes of a type do without, each time with the requests that they may be cut for. Nodes with and without
+/// instances of a kind count differently towards limits, so they are different candidates.
+fn needs_by_cut<'s>(
+    inputs: &SolveInputs<'s, '_>,
+    limits: &Limits,
+    pool: usize,
+    kind: &InstanceType,
+    form: GpuForm,
+) -> Vec<(Vec<String>, Vec<&'s GpuNeed>)> {
+    let limited = limits.on_instances(pool);
+    if limited.is_empty() || matches!(form, GpuForm::Whole | GpuForm::Shared) {
+        return vec![(Vec::new(), Vec::new())];
+    }
+    let mut by_instance: BTreeMap<String, &'s GpuNeed> = BTreeMap::new();
+    let needs = inputs.classes.classes.iter().filter_map(|class| class.gpu_need.as_ref());
+    for need in needs.filter(|need| form.grants(inputs.options.sharing, kind, Some(*need))) {
+        if let Some((resource, _)) = instances(need, kind).filter(|(name, _)| limited.contains(name.as_str()))
+        {
+            by_instance.insert(resource, need);
+        }
+    }
+    // All of them, none, and each alone.
+    let without = |kept: Option<&String>| -> Vec<String> {
+        by_instance.keys().filter(|name| kept.is_none_or(|kept| kept != *name)).cloned().collect()
+    };
+    let mut sets = BTreeSet::from([Vec::new(), without(None)]);
+    sets.extend(by_instance.keys().map(|kept| without(Some(kept))));
+    let with_needs = |uncut: Vec<String>| {
+        let cut = by_instance.iter().filter(|(name, _)| !uncut.contains(name));
+        let needs: Vec<&'s GpuNeed> = cut.map(|(_, need)| *need).collect();
+        (uncut, needs)
+    };
+    sets.into_iter().map(with_needs).collect()
 }
 
 /// Returns all candidates, which are the cheapest of equal offerings.
@@ -206,7 +247,11 @@ pub(crate) fn candidates(
             let possible = |(form, choice): &(GpuForm, &Choice)| {
                 (*form == GpuForm::Whole && leaves_choice) || !matches!(choice, Choice::Required { .. })
             };
-            for (form, choice) in forms.filter(possible) {
+            let cut = |(form, choice): (GpuForm, _)| {
+                let all = needs_by_cut(inputs, limits, index, kind, form);
+                all.into_iter().map(move |(uncut, needs)| (form, choice, uncut, needs))
+            };
+            for (form, choice, uncut, needs) in forms.filter(possible).flat_map(cut) {
                 let key = CandidateKey {
                     weight: std::cmp::Reverse(weight),
                     capacity: offer.capacity,
@@ -218,12 +263,14 @@ pub(crate) fn candidates(
                     interruptions,
                     is_reclaimed,
                     choice: choice.clone(),
+                    uncut: uncut.clone(),
                     signatures: signatures.clone(),
                 };
                 if best.get(&key).is_some_and(|known| known.price <= price) {
                     continue;
                 }
-                let uses = limits.uses(supply, index, offer.offering, offer.availability.price());
+                let own_price = offer.availability.price();
+                let uses = limits.uses_for(supply, index, offer.offering, own_price, &needs);
                 let signatures = signatures.clone();
                 best.insert(
                     key,
@@ -236,6 +283,7 @@ pub(crate) fn candidates(
                         weight,
                         signatures,
                         uses,
+                        uncut,
                         is_reclaimed,
                         choice: choice.clone(),
                         kept_off: BTreeSet::new(),
