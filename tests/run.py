@@ -111,6 +111,7 @@ def control_plane(stage: Stage) -> None:
 def build(stage: Stage) -> None:
     """Compiles every test and every program that tests start."""
     tools.moto()
+    tools.duckdb()
     if binaries(stage):
         stage.passed = 1
 
@@ -221,6 +222,18 @@ def worlds(first: int = 1, count: int = WORLDS) -> suite.Outcome:
     return outcome
 
 
+def focus(stage: Stage) -> None:
+    """Checks the file of `poolwright report -o focus` with the validator of FOCUS 1.0. It uses the debug build of the tests."""
+    program = build_folder() / "debug" / "poolwright"
+    if reason := foreign(program):
+        stage.failed = 1
+        stage.notes.append(f"failed: focus, {reason}")
+        return
+    home = tools.focus_validator()
+    check(stage, [str(home / "bin" / "python"), "tests/focus/check.py", str(program)], dict(os.environ),
+          "the output above names the rules that the file breaks")
+
+
 # The tests that `make soak` repeats: the test binary (with its package, if others have one of that name), a filter of its tests, and
 # its settings. Each run has a new seed, and SEED=n repeats a run.
 SOAK = [
@@ -324,6 +337,7 @@ STAGES = {
     "control-plane": control_plane,
     "build": build,
     "tests": tests,
+    "focus": focus,
     "examples": examples,
     "backend": backend,
     "soak": soak,

@@ -9,8 +9,14 @@ Each is pinned, installed on first use into the cache that all checkouts share (
     cargo-deny   licences, sources, bans and advisories of our dependencies; built by cargo from its registry
     moto         the stand-in for AWS (Apache-2.0), for tests of its provider; wheels from the Python package index, each checked
                  by its hash (moto/requirements.txt), in an environment of their own
+    duckdb       the database with which tests read a ledger (MIT); a wheel likewise (duckdb/requirements.txt)
+    focus-validator
+                 the validator of FOCUS 1.0 (MIT), for a test of `poolwright report`; packages from the Python package index, each
+                 checked by its hash (focus/requirements.txt), in an environment of their own
     gang-crds    the CRDs of JobSet and LeaderWorkerSet (Apache-2.0), for tests on the control plane; Go modules, checked by
                  their hashes
+    chromium     opens our HTML pages in tests (BSD); Linux on x86-64. A package of npm's registry, checked by its hash, unpacked with
+                 a wheel of brotli (MIT), checked by its hash
 
 It also keeps copies of highs.cmake and highs-compiler.sh there, which say how HiGHS is compiled.
 
@@ -23,17 +29,25 @@ Use:
     tools.py cargo-deny       prints the path of cargo-deny
     tools.py gang-crds        prints the folder of those CRDs
     tools.py moto             prints the path of moto's server
+    tools.py chromium         prints the path of Chromium
+    tools.py duckdb           prints the path of a Python that has DuckDB
+    tools.py focus-validator  prints the folder of the validator of FOCUS
 """
 
 import fcntl
 import glob
+import hashlib
+import io
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
+import urllib.request
 import zipfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,11 +75,32 @@ CARGO_DENY = "0.20.2"
 MOTO = "5.2.5"
 MOTO_REQUIREMENTS = Path(__file__).resolve().parent / "moto" / "requirements.txt"
 
+DUCKDB = "2.0.1"
+DUCKDB_REQUIREMENTS = Path(__file__).resolve().parent / "duckdb" / "requirements.txt"
+FOCUS_VALIDATOR = "1.0.0"
+FOCUS_REQUIREMENTS = Path(__file__).resolve().parent / "focus"
+
 # Module, version, its hash as in go.sum, and the folder of its CRDs.
 GANG_CRDS = [
     ("sigs.k8s.io/jobset", "v0.10.1", "h1:u8QKifNsrWVrlRFe6w2ofYTqFT9ma2DRHxfeB2m9xyU=",
      "config/components/crd/bases"),
     ("sigs.k8s.io/lws", "v0.7.0", "h1:qWfzX8+UBak+Hq0+m/PuE3uO0mp/3dmm5q/h/7z31A8=", "config/crd/bases"),
+]
+
+# A headless Chromium in one file, as a package of npm. The hash is that of the package, which is for Linux on x86-64.
+CHROMIUM = "153.0.0"
+CHROMIUM_HASH = "20e5656fcdcf4118ede85edfb9d6bb9cc1bbb7ffb8b75622fffbcf36a835c3c0"
+NPM_REGISTRY = "https://registry.npmjs.org"
+
+BROTLI = "1.2.1"
+# The hashes of that version's wheels for Linux on x86-64, one per version of Python.
+BROTLI_HASHES = [
+    "f760d9a9c441bfc87eee720ddb0946d3e19995b20983ae14038e033f1664efcb",  # 3.10
+    "6b3c3d5794212a54434b4856f808f7bdf7ad48eacadaadb5b2346fc9a639365a",  # 3.11
+    "4b9dd0173ca5e01d1eb307d3c184fe8c09bdc168ede560889b1018d216d38c61",  # 3.12
+    "264fd5b200f6f6170cb551a4b9fcaabf8aa846ddaefe72db4d5f49f9d3743df9",  # 3.13
+    "a998857af4fcd19920bdf5f30f0f1a23f38472a703d33e49168cd4fd32438377",  # 3.14
+    "f00ff4b56caf151365c77988eb85a4a71eb26fe63047d4084d5614e06d65e3cf",  # 3.15
 ]
 
 
@@ -180,29 +215,50 @@ def moto() -> Path:
     """Returns the path of moto's server: MOTO_SERVER, or the pinned one."""
     if os.environ.get("MOTO_SERVER"):
         return Path(os.environ["MOTO_SERVER"])
-    home = cache() / "tools" / f"moto-{MOTO}"
-    server = home / "bin" / "moto_server"
+    home = python_environment(f"moto-{MOTO}", [MOTO_REQUIREMENTS], "about 40 s, 320 MB on disk", "or set MOTO_SERVER to a moto_server")
+    return home / "bin" / "moto_server"
+
+
+def duckdb() -> Path:
+    """Returns the path of a Python that has DuckDB: DUCKDB_PYTHON, or one with the pinned version."""
+    if os.environ.get("DUCKDB_PYTHON"):
+        return Path(os.environ["DUCKDB_PYTHON"])
+    home = python_environment(f"duckdb-{DUCKDB}", [DUCKDB_REQUIREMENTS], "about 10 s, 90 MB on disk", "or set DUCKDB_PYTHON to a Python that has it")
+    return home / "bin" / "python"
+
+
+def focus_validator() -> Path:
+    """Returns the folder of the pinned validator of FOCUS 1.0: an environment of Python."""
+    files = [FOCUS_REQUIREMENTS / "build.txt", FOCUS_REQUIREMENTS / "requirements.txt"]
+    return python_environment(f"focus-validator-{FOCUS_VALIDATOR}", files, "about a minute, 450 MB on disk", "or do without the stage focus")
+
+
+def python_environment(name: str, requirements: list[Path], takes: str, remedy: str) -> Path:
+    """Returns the folder of an environment of Python with what these files list, each checked by its hash. All of the first file are
+    wheels. What later files have as source is built with what is there, so nothing that is not listed is downloaded."""
+    home = cache() / "tools" / name
     stamp = home / "requirements.txt"
+    wanted = b"".join(file.read_bytes() for file in requirements)
     # This file is written last, so an interrupted installation does not have it.
-    if stamp.is_file() and stamp.read_bytes() == MOTO_REQUIREMENTS.read_bytes():
-        return server
-    with lock("moto"):
-        if stamp.is_file() and stamp.read_bytes() == MOTO_REQUIREMENTS.read_bytes():
-            return server
-        say(f"moto {MOTO}: installing its wheels (about 40 s, 320 MB on disk)")
+    if stamp.is_file() and stamp.read_bytes() == wanted:
+        return home
+    with lock(name.rpartition("-")[0]):
+        if stamp.is_file() and stamp.read_bytes() == wanted:
+            return home
+        say(f"{name}: installing it ({takes})")
         # Installed in its final place, because an environment contains its own path.
         shutil.rmtree(home, ignore_errors=True)
         if subprocess.run([sys.executable, "-m", "venv", str(home)], stdout=sys.stderr).returncode != 0:
-            raise Missing("python's module venv does not work (above is what it says): install it, or set MOTO_SERVER to a "
-                          "moto_server")
-        done = subprocess.run([str(home / "bin" / "python"), "-m", "pip", "install", "--quiet",
-                               "--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--require-hashes",
-                               "--requirement", str(MOTO_REQUIREMENTS)], stdout=sys.stderr)
-        if done.returncode != 0:
-            raise Missing("moto could not be installed (above is what pip says): check that pip reaches its index, or set "
-                          "MOTO_SERVER to a moto_server")
-        shutil.copyfile(MOTO_REQUIREMENTS, stamp)
-    return server
+            raise Missing(f"python's module venv does not work (above is what it says): install it, {remedy}")
+        for place, file in enumerate(requirements):
+            built = "--no-build-isolation" if place else "--only-binary=:all:"
+            done = subprocess.run([str(home / "bin" / "python"), "-m", "pip", "install", "--quiet",
+                                   "--disable-pip-version-check", "--no-deps", built, "--require-hashes",
+                                   "--requirement", str(file)], stdout=sys.stderr)
+            if done.returncode != 0:
+                raise Missing(f"{name} could not be installed (above is what pip says): check that pip reaches its index, {remedy}")
+        stamp.write_bytes(wanted)
+    return home
 
 
 def gang_crds() -> Path:
@@ -230,6 +286,58 @@ def gang_crds() -> Path:
                     shutil.copyfile(file, out / file.name)
             os.rename(out, home)
     return home
+
+
+def chromium() -> Path:
+    """Returns the path of Chromium: CHROMIUM, or the pinned one."""
+    if os.environ.get("CHROMIUM"):
+        return Path(os.environ["CHROMIUM"])
+    home = cache() / "tools" / f"chromium-{CHROMIUM}"
+    if home.is_dir():
+        return home / "chromium"
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        raise Missing("the pinned Chromium is for Linux on x86-64: install Chromium and set CHROMIUM to its program")
+    with lock("chromium"):
+        if home.is_dir():
+            return home / "chromium"
+        say(f"Chromium {CHROMIUM}: downloading the package (70 MB)")
+        registry = os.environ.get("npm_config_registry", NPM_REGISTRY).rstrip("/")
+        url = f"{registry}/@sparticuz/chromium/-/chromium-{CHROMIUM}.tgz"
+        try:
+            with urllib.request.urlopen(url, timeout=300) as answer:
+                package = answer.read()
+        except OSError as error:
+            raise Missing(f"Chromium could not be downloaded from {url} ({error}): check that this machine reaches it, or set "
+                          "CHROMIUM to the program of another") from error
+        digest = hashlib.sha256(package).hexdigest()
+        if digest != CHROMIUM_HASH:
+            raise Missing(f"{url} has the hash {digest}, not {CHROMIUM_HASH}: it is not what was pinned; find out why before you "
+                          "use it")
+        with tempfile.TemporaryDirectory(dir=cache() / "tools", prefix=".chromium-") as aside:
+            unpack_chromium(package, Path(aside))
+            os.rename(Path(aside, "out"), home)
+    return home / "chromium"
+
+
+def unpack_chromium(package: bytes, aside: Path) -> None:
+    """Unpacks the package into the folder `out`: the program beside the libraries for drawing, `lib` and the fonts."""
+    wheel = download_wheel("brotli", BROTLI, BROTLI_HASHES, aside)
+    if wheel is None:
+        raise Missing("brotli could not be downloaded (above is what pip says): check that pip reaches its index")
+    with zipfile.ZipFile(wheel) as packed_wheel:
+        packed_wheel.extractall(aside / "brotli")
+    sys.path.insert(0, str(aside / "brotli"))
+    import brotli  # noqa: PLC0415  (it was not there before)
+
+    out = aside / "out"
+    out.mkdir()
+    with tarfile.open(fileobj=io.BytesIO(package), mode="r:gz") as packed:
+        unpacked = lambda name: brotli.decompress(packed.extractfile(f"package/bin/{name}.br").read())  # noqa: E731
+        for name in ("al2023.tar", "fonts.tar", "swiftshader.tar"):
+            with tarfile.open(fileobj=io.BytesIO(unpacked(name))) as inner:
+                inner.extractall(out, filter="data")
+        (out / "chromium").write_bytes(unpacked("chromium"))
+    (out / "chromium").chmod(0o755)
 
 
 def highs(name: str) -> Path:
@@ -307,8 +415,14 @@ def main(arguments: list[str]) -> int:
                 print(libclang())
             case ["moto"]:
                 print(moto())
+            case ["duckdb"]:
+                print(duckdb())
+            case ["focus-validator"]:
+                print(focus_validator())
             case ["gang-crds"]:
                 print(gang_crds())
+            case ["chromium"]:
+                print(chromium())
             case ["cargo-deny"]:
                 print(cargo_deny())
             case _:

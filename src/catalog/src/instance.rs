@@ -99,10 +99,17 @@ pub struct InstanceType {
     pub gpu: Option<Gpu>,
 }
 
-impl InstanceType {
+impl InstanceTypeName {
     /// Returns the family: the part before the first `.` (AWS) or before the last `-` (Google Cloud).
     pub fn family(&self) -> &str {
-        let name = self.name.as_str();
+        let name = self.as_str();
         name.split_once('.').or_else(|| name.rsplit_once('-')).map_or(name, |(family, _)| family)
+    }
+}
+
+impl InstanceType {
+    /// Returns the family of its name.
+    pub fn family(&self) -> &str {
+        self.name.family()
     }
 }

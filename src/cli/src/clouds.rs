@@ -40,6 +40,18 @@ pub fn is_node_class(kind: &str) -> bool {
     of_kind(kind).is_some() || left_out().any(|cloud| cloud.node_class == kind)
 }
 
+/// The API group of Karpenter.
+pub const KARPENTER: &str = "karpenter.sh";
+
+/// Returns whether Karpenter, one of its providers, or a service that runs it defines objects of a group.
+pub fn is_karpenters(group: &str) -> bool {
+    let mut of_clouds = clouds().iter().filter_map(|cloud| cloud.karpenter);
+    group == KARPENTER
+        || of_clouds.any(|karpenter| {
+            karpenter.group() == group || karpenter.managed().is_some_and(|service| service.group == group)
+        })
+}
+
 /// Records in the catalogue of a class which other kinds of node class would give its nodes further resources. `own` is the kind of
 /// the class; `None` if the class was not read. Kinds of clouds that sell nothing of the catalogue are left out, because their classes
 /// cannot launch its types.

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use poolwright_controller::clock::{Clock, SystemClock};
-use poolwright_controller::{CommittedFile, Config, run as run_controller};
+use poolwright_controller::{CommittedFile, Config, causes, run as run_controller};
 use poolwright_core::plan::SpotRisk;
 use poolwright_intake::SchedulerConfig;
+use poolwright_ledger::Store;
 use poolwright_provider_contract::{ConnectError, Site};
 use tracing::warn;
 use tracing_subscriber::EnvFilter;
@@ -37,6 +38,8 @@ pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
         }
         None => None,
     };
+    let ledger = flags.ledger.as_ref().map(Store::open).transpose();
+    let ledger = ledger.map_err(|error| Failure::bad_input(format!("--ledger: {}", causes(&error))))?;
     for note in &scheduler.notes {
         warn!("{note}");
     }
@@ -58,7 +61,7 @@ pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
         let namespace =
             flags.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
         let mut config =
-            Config { limits, namespace_limits, commitments, ..config(flags, namespace, scheduler) };
+            Config { limits, namespace_limits, commitments, ledger, ..config(flags, namespace, scheduler) };
         let clock = SystemClock::new();
         let site = Site {
             flags: flags.clouds.values.clone(),

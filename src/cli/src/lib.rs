@@ -29,6 +29,7 @@ mod node_classes;
 mod not_sold;
 mod open;
 mod overrides;
+mod page;
 mod plan;
 mod price_age;
 pub mod print;
@@ -36,6 +37,7 @@ pub mod problems;
 mod reach;
 mod replan;
 mod replay;
+mod report;
 mod savings;
 mod scheduler;
 mod schema;
@@ -111,6 +113,7 @@ fn run(cli: Cli) -> Result<ExitStatus, Failure> {
         Command::Gpus(flags) => market::gpus(&flags, &mut out),
         Command::Prices(flags) => market::prices(&flags, &mut out),
         Command::Job(flags) => job::run(&flags, &mut out),
+        Command::Report(flags) => report::run(&flags, &mut out),
         Command::Simulate(flags) => simulate::run(&flags, &mut out),
         Command::Controller(flags) => controller::run(&flags),
         Command::Check(flags) => check::run(&flags, &mut out),

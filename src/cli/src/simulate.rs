@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +17,7 @@ use serde_json::json;
 
 use crate::args::{FuzzFlags, FuzzFormat, LogFormat, SimulateFlags, Simulation};
 use crate::exit::{ExitStatus, Failure};
+use crate::print::Progress;
 use crate::replay;
 
 /// The number of lines that are shown from the end of a record.
@@ -44,9 +45,10 @@ pub fn fuzz(flags: &FuzzFlags, out: &mut impl Write) -> Result<ExitStatus, Failu
     let record = record.transpose()?;
     let clock = SystemClock::new();
     let stop = stop_when_interrupted()?;
-    let progress = Progress::new(flags.seeds);
-    let report = search.run(&stop, &|report| progress.tell(report)).context("the worlds cannot be played")?;
-    progress.end();
+    let progress = Progress::begin("playing worlds");
+    let report = search.run(&stop, &|report| tell(&progress, flags.seeds, report));
+    drop(progress);
+    let report = report.context("the worlds cannot be played")?;
     let took = clock.monotonic();
     match flags.output {
         FuzzFormat::Text => text(flags, &report, took, out),
@@ -103,42 +105,22 @@ fn recorded(search: &Search, report: &Report) -> Result<WorldEnd, Failure> {
     Ok(poolwright_sim::run::run(&setup).context("the world cannot be played")?)
 }
 
-/// A progress line on standard error, if that is a terminal.
-struct Progress {
-    shown: bool,
-    seeds: u64,
-}
-
-impl Progress {
-    fn new(seeds: u64) -> Self {
-        Self { shown: std::io::stderr().is_terminal(), seeds }
-    }
-
-    fn tell(&self, report: &Report) {
-        match &report.broken {
-            Some((seed, violation)) if report.tried == 0 => {
-                eprintln!("{}seed {seed}: broken: {violation}", if self.shown { "\r\x1b[K" } else { "" });
-            }
-            Some(_) if self.shown => {
-                eprint!("\rremoving faults that are not needed: {} worlds played", report.tried);
-            }
-            None if self.shown => {
-                eprint!("\r{} of {} worlds, {} faults", report.seeds, self.seeds, report.accidents);
-            }
-            _ => {}
+/// Says how far the search is. A broken rule has a line that stays.
+fn tell(progress: &Progress, seeds: u64, report: &Report) {
+    match &report.broken {
+        Some((seed, violation)) if report.tried == 0 => {
+            progress.line(&format!("seed {seed}: broken: {violation}"));
         }
-    }
-
-    fn end(&self) {
-        if self.shown {
-            eprint!("\r\x1b[K");
+        Some(_) => {
+            progress.say(format!("removing faults that are not needed: {} worlds played", report.tried));
         }
+        None => progress.say(format!("{} of {seeds} worlds, {} faults", report.seeds, report.accidents)),
     }
 }
 
 fn text(flags: &FuzzFlags, report: &Report, took: Duration, out: &mut impl Write) -> std::io::Result<()> {
     if let Some(found) = &report.found {
-        tell(flags, found, out)?;
+        counterexample(flags, found, out)?;
     }
     let hours = report.simulated.as_secs() / 3600;
     let seconds = took.as_millis().max(1);
@@ -163,7 +145,7 @@ fn counted(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-fn tell(flags: &FuzzFlags, found: &Counterexample, out: &mut impl Write) -> std::io::Result<()> {
+fn counterexample(flags: &FuzzFlags, found: &Counterexample, out: &mut impl Write) -> std::io::Result<()> {
     let WorldEnd { seed, violation, record, accidents, .. } = &found.outcome;
     let last = record.lines.iter().rev().take(LINES).rev();
     for line in last {

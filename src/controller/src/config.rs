@@ -10,6 +10,7 @@ use poolwright_core::lifecycle::PlacementMode;
 use poolwright_core::plan::{MinValuesPolicy, PreferencePolicy, SpotRisk};
 use poolwright_core::{DisruptionBudget, NamespaceLimits, PoolLimits, Profiles};
 use poolwright_intake::Commitments;
+use poolwright_ledger::Store;
 
 use crate::leader::LeaseSettings;
 
@@ -89,6 +90,8 @@ pub struct Config {
     pub catalogue_interval: Duration,
     /// The directory for inputs of plans that fail; `None` to save none.
     pub save_failures: Option<PathBuf>,
+    /// Where to write the ledger; `None` to write none.
+    pub ledger: Option<Store>,
     /// How long to wait for pending calls at shutdown.
     pub drain: Duration,
 }
@@ -122,6 +125,7 @@ impl Config {
             list_interval: Duration::from_secs(30),
             catalogue_interval: Duration::from_mins(5),
             save_failures: None,
+            ledger: None,
             drain: Duration::from_secs(20),
         }
     }

@@ -13,8 +13,8 @@ use poolwright_catalog::{
 use poolwright_core::plan::Commitment;
 use poolwright_terms::CapacityType;
 
-use file::{Amount, Covers, Entry, NAMELESS, Part, Reservation};
-pub use file::{commitments, readable_commitments};
+pub use file::{Amount, commitments, readable_commitments};
+use file::{Covers, Entry, NAMELESS, Part, Reservation};
 
 /// A hundred percent, in the millionths that amounts are read in.
 const HUNDRED: u64 = 100_000_000;

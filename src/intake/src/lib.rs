@@ -48,7 +48,7 @@ pub use budget::budget;
 pub use claim::{
     api_interruption, claim_object, claim_price, interruption, node_claim, offering_id, offering_ref,
 };
-pub use commitments::{Commitments, ReservedNodes, commitments, readable_commitments};
+pub use commitments::{Amount, Commitments, ReservedNodes, commitments, readable_commitments};
 pub use conditions::{conditions, merge_conditions};
 pub use convert::{allocatable_amounts, deadlines, node_taint, node_taints};
 pub use daemonset::daemonset;

@@ -2,11 +2,14 @@
 //!
 //! This crate holds the documents with these figures, and computes each figure once. A plan's [`plan::Document`] feeds the table,
 //! JSON and YAML. A pool's [`PoolSums`] feed its status and the metrics. A simulation's [`replay::Report`] feeds text,
-//! JSON, CSV and the drawing. A solution's [`solved::Solved`] feeds table and JSON. [`job::Work`] tells how long a job takes on spot nodes.
+//! JSON, CSV and the drawing. A solution's [`solved::Solved`] feeds table and JSON. [`job::Work`] tells how long a job takes on spot
+//! nodes. [`ledger`] folds the rows of the ledger, and [`bill::Book`] adds up what nodes cost and who held them.
 //!
 //! It must not read input, decide anything, write text for terminals, or use Kubernetes types or a clock.
 
+pub mod bill;
 pub mod job;
+pub mod ledger;
 pub mod money;
 pub mod plan;
 mod pods;

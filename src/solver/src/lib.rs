@@ -2,17 +2,18 @@
 //! the optimum.
 //!
 //! This crate holds [`Problem`] and [`Solution`], the greedy plan, column generation over patterns with its lower bound,
-//! the integer plan, the baselines for comparison, and the independent [`mod@check`]er.
+//! the integer plan, the baselines for comparison, and the independent [`mod@check`]er. [`purchase`] chooses commitments.
 //!
 //! It must not contain Kubernetes objects, scheduling rules (they arrive as lists of allowed candidates), clouds,
 //! clocks (time arrives through [`StopSignal`]), or threads whose order affects the result. `f64` appears only inside the
-//! LP, and never decides feasibility or a published cost. Capacities, costs and the certified bound are integers. The tables
-//! of the knapsack keep integers as `f32` below 2^24, where it is exact.
+//! LP, and never decides feasibility or a published cost. Capacities, costs and the certified bound are integers. Only the bound of a
+//! purchase is HiGHS's own. The tables of the knapsack keep integers as `f32` below 2^24, where it is exact.
 
 pub mod baseline;
 pub mod check;
 pub mod explain;
 pub mod problem;
+pub mod purchase;
 pub mod solution;
 
 mod admit;

@@ -54,6 +54,7 @@ const AUTO_MODE: Managed = Managed {
     name: "EKS Auto Mode",
     group: "eks.amazonaws.com",
     kind: "NodeClass",
+    plural: "nodeclasses",
     also: "Nodes of EKS Auto Mode need no DaemonSets for pod networking, so the cluster may lack them: install the add-ons vpc-cni and \
            kube-proxy, and CoreDNS, before Poolwright buys nodes.",
     field: of_auto_mode,

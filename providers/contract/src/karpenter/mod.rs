@@ -54,6 +54,8 @@ pub struct Managed {
     pub group: &'static str,
     /// The kind of its node class.
     pub kind: &'static str,
+    /// The plural name of this resource.
+    pub plural: &'static str,
     /// Says what else the cluster needs for nodes of a node class of Poolwright's, as sentences.
     pub also: &'static str,
     /// Says what to do about a field of its node class.

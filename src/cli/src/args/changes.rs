@@ -1,6 +1,7 @@
 //! The values of the flags of `poolwright what-if`: objects, factors, prices and limits.
 
 use std::fmt;
+use std::str::FromStr;
 
 use poolwright_catalog::{Usd, UsdPerHour};
 
@@ -52,6 +53,15 @@ impl Factor {
     pub fn of(self, number: u64) -> u64 {
         let product = u128::from(number) * u128::from(self.0);
         u64::try_from(product.div_ceil(u128::from(Self::ONE))).unwrap_or(u64::MAX)
+    }
+}
+
+impl FromStr for Factor {
+    type Err = String;
+
+    /// Parses a factor as a flag takes it.
+    fn from_str(text: &str) -> Result<Self, String> {
+        factor(text)
     }
 }
 

@@ -9,6 +9,7 @@ use jiff::SignedDuration;
 use poolwright_catalog::UsdPerHour;
 use poolwright_core::DisruptionBudget;
 use poolwright_intake::disruption_budget;
+use poolwright_ledger::Location;
 
 use super::number::whole;
 use super::plan::{at_risk, duration};
@@ -149,6 +150,14 @@ pub struct ControllerFlags {
     /// them.
     #[arg(long, value_name = "DIRECTORY", env = "POOLWRIGHT_SAVE_FAILURES")]
     pub save_failures: Option<PathBuf>,
+
+    /// Write what each instance costs and which pods hold it: to a directory, s3://BUCKET/PREFIX or gs://BUCKET/PREFIX [default: not
+    /// written]
+    ///
+    /// Once a minute, the leader adds a file of JSON lines, which DuckDB, Athena and BigQuery read. docs/money.md describes it. Planning
+    /// never waits for the ledger.
+    #[arg(long, value_name = "PLACE", env = "POOLWRIGHT_LEDGER")]
+    pub ledger: Option<Location>,
 
     /// Flags of the clouds.
     #[command(flatten)]
@@ -326,6 +335,7 @@ mod tests {
             ("--identity", "", "write a name that no other replica has"),
             ("--bind", "8080", "not an address; write IP:PORT, such as 0.0.0.0:8080"),
             ("--min-priority", "high", "not a whole number; write e.g. 1000"),
+            ("--ledger", "ftp://host/a", "has an unknown scheme; write a directory, s3://BUCKET/PREFIX"),
             ("--at-risk", "-1", "negative; write what one interruption loses"),
             (
                 "--default-usd-per-hour",

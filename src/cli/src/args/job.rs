@@ -110,9 +110,10 @@ pub struct Shape {
 }
 
 impl fmt::Display for Shape {
-    /// Writes the shape with its number of pods: `1x8xh100`.
+    /// Writes the shape as a user does: `8x8xh100`, or `8xh100` for one pod.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{}x{}x{}", self.pods, self.gpus, self.model))
+        let Self { pods, gpus, model } = self;
+        f.pad(&if *pods == 1 { format!("{gpus}x{model}") } else { format!("{pods}x{gpus}x{model}") })
     }
 }
 

@@ -3,6 +3,7 @@
 mod changes;
 mod check;
 mod clouds;
+mod commitment;
 mod common;
 mod controller;
 mod convert;
@@ -18,6 +19,7 @@ mod plan;
 mod pool_rules;
 mod preferences;
 mod replay;
+mod report;
 mod savings;
 mod search;
 mod simulate;
@@ -34,6 +36,7 @@ use clap_complete::Shell;
 pub use changes::{Factor, Named, NewPrice, PriceChange, Replaced, Replicas, Threshold, WHOLE};
 pub use check::{CheckFlags, CheckFormat, ServiceAccount};
 pub use clouds::{CloudFlags, Market, Nodes};
+pub use commitment::{CommitmentFlags, CommitmentFormat, Question};
 pub use common::{ClusterFlags, PriceFlags};
 pub use controller::{ControllerFlags, LogFormat, PlacementMode};
 pub use convert::ConvertFlags;
@@ -48,6 +51,7 @@ pub use plan::{CapacityChoice, InputFlags, OutputFormat, PlanFlags, SharingMode}
 pub use pool_rules::{DefaultLimit, PoolRules};
 pub use preferences::PreferenceMode;
 pub use replay::{ReplayFlags, ReplayFormat, Span, runs_for};
+pub use report::{FocusVersion, ReportFlags, ReportFormat, When};
 pub use savings::{SavingsFlags, SavingsFormat};
 pub use search::SearchFlags;
 pub use simulate::{FuzzFlags, FuzzFormat, SimulateFlags, Simulation};
@@ -122,6 +126,11 @@ pub enum Command {
     /// The job is a shape, such as 8x8xh100, or a manifest. Spot counts with the work that interruptions lose. Reads a catalogue and no
     /// cluster.
     Job(Box<JobFlags>),
+    /// Report what nodes cost and who held them, by namespace, label, workload, pool, node or day
+    ///
+    /// Reads the ledger that the controller writes, and no cluster. The costs of pods and of idle time add up to those of the nodes
+    /// exactly.
+    Report(Box<ReportFlags>),
     /// Play a workload through the controller in simulated time: its cost, and how long pods wait
     ///
     /// Runs the real controller in a cluster in memory, a week in seconds. Buys nothing and reads no cluster. To compare two

@@ -129,6 +129,30 @@ pub struct ReplayFlags {
     pub record: Option<PathBuf>,
 }
 
+impl ReplayFlags {
+    /// Returns the flags of a replay of a trace in which nothing else is set.
+    pub fn of_trace(trace: PathBuf, pool_rules: PoolRules) -> Self {
+        Self {
+            trace: Some(trace),
+            gpu_map: None,
+            services: Vec::new(),
+            snapshot: Vec::new(),
+            from: Span::default(),
+            length: Span::default(),
+            pools: Vec::new(),
+            prices: Vec::new(),
+            policy: Vec::new(),
+            overrides: PoolOverrides::default(),
+            pool_rules,
+            faults: 0,
+            seed: 1,
+            output: ReplayFormat::Text,
+            svg: None,
+            record: None,
+        }
+    }
+}
+
 /// How to print the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ReplayFormat {
@@ -140,6 +164,8 @@ pub enum ReplayFormat {
     Json,
     /// One figure per line: figure, pool, capacity type, value
     Csv,
+    /// A page in one file, for a browser or for paper; it loads nothing
+    Html,
 }
 
 impl fmt::Display for ReplayFormat {
@@ -149,6 +175,7 @@ impl fmt::Display for ReplayFormat {
             Self::Wide => "wide",
             Self::Json => "json",
             Self::Csv => "csv",
+            Self::Html => "html",
         })
     }
 }
@@ -180,7 +207,7 @@ impl fmt::Display for Span {
 const LONGEST: u64 = 3660;
 
 /// Parses a length of time in whole seconds, zero or more.
-fn offset(text: &str) -> Result<Span, String> {
+pub(super) fn offset(text: &str) -> Result<Span, String> {
     let remedy = "write whole numbers with units, like 7d, 36h or 1d12h";
     let wrong = || format!("not a duration; {remedy}");
     let mut seconds: u64 = 0;
@@ -208,7 +235,7 @@ fn offset(text: &str) -> Result<Span, String> {
 }
 
 /// Parses a length of time in whole seconds, above zero.
-fn length(text: &str) -> Result<Span, String> {
+pub(super) fn length(text: &str) -> Result<Span, String> {
     let span = offset(text)?;
     if span.0.is_zero() {
         Err("a replay must be longer than nothing; write it like 7d or 36h".to_owned())

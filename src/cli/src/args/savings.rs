@@ -75,6 +75,8 @@ pub enum SavingsFormat {
     Json,
     /// The same as Markdown, for a ticket or a comment
     Markdown,
+    /// A page in one file, for a browser or for paper; it loads nothing
+    Html,
 }
 
 impl fmt::Display for SavingsFormat {
@@ -83,6 +85,7 @@ impl fmt::Display for SavingsFormat {
             Self::Table => "table",
             Self::Json => "json",
             Self::Markdown => "markdown",
+            Self::Html => "html",
         })
     }
 }

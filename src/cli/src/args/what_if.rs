@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::ValueEnum;
 
@@ -9,7 +10,10 @@ use super::changes::{
     Factor, Named, PriceChange, Replaced, Replicas, Threshold, factor, named, price, replaced, replicas,
     threshold, zone,
 };
-use super::{ClusterFlags, InputFlags, PoolRules, PriceFlags, SearchFlags, SharingMode};
+use super::replay::{length, offset};
+use super::{
+    ClusterFlags, InputFlags, PoolRules, PriceFlags, Question, ReplayFlags, SearchFlags, SharingMode, Span,
+};
 
 /// The word after `--base` for a base without objects.
 pub const NOTHING: &str = "nothing";
@@ -17,6 +21,7 @@ pub const NOTHING: &str = "nothing";
 /// Flags of `what-if`.
 #[derive(Debug, clap::Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
     after_help = "Exit codes: 0 no difference, 1 a difference, 2 failed, or bad usage or input, 6 see --fail-above.",
     after_long_help = "Examples:\n  \
         # What would this change of a Deployment cost?\n  poolwright what-if --base cluster.yaml -f deployment.yaml\n\n  \
@@ -25,6 +30,8 @@ pub const NOTHING: &str = "nothing";
         poolwright what-if --snapshot cluster.json --pool pool.yaml\n\n  \
         # What if a zone fails while there is twice the load?\n  \
         poolwright what-if --base cluster.yaml --load 2 --outage zone=us-east-1a\n\n  \
+        # What would a week of a trace cost without spot nodes?\n  \
+        poolwright what-if --trace pods.csv --base pools.yaml --no-spot\n\n  \
         # In a pull request: fail if it costs more than $500 a month more\n  \
         poolwright what-if --base main/ -f branch/ -o markdown --fail-above usd=500\n\n  \
         # The same for a branch that deletes a Deployment\n  \
@@ -33,6 +40,10 @@ pub const NOTHING: &str = "nothing";
         see --fail-above."
 )]
 pub struct WhatIfFlags {
+    /// Another question.
+    #[command(subcommand)]
+    pub command: Option<Question>,
+
     /// What the changes are made to: manifests, or `nothing` [default: the current cluster]
     ///
     /// YAML or JSON files, directories, or - for stdin. Repeat the flag for more files.
@@ -54,6 +65,30 @@ pub struct WhatIfFlags {
     /// The cluster that is the base.
     #[command(flatten)]
     pub cluster: ClusterFlags,
+
+    /// Compare two replays of a pod list of the Alibaba GPU trace 2023 (CSV) instead of two plans
+    ///
+    /// The controller plays it in simulated time, with the NodePools of --base. Columns as for `simulate --trace`.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "base",
+        conflicts_with_all = ["snapshot", "kubeconfig", "context"],
+        help_heading = "Base"
+    )]
+    pub trace: Option<PathBuf>,
+
+    /// With --trace: GPU models for each gpu_spec (CSV) [default: built in]
+    #[arg(long, value_name = "FILE", requires = "trace", help_heading = "Base")]
+    pub gpu_map: Option<PathBuf>,
+
+    /// With --trace: begin this far into the trace (142d) [default: 0s]
+    #[arg(long, value_name = "DURATION", value_parser = offset, requires = "trace", help_heading = "Base")]
+    pub from: Option<Span>,
+
+    /// With --trace: how long to play (36h, 30d) [default: 7d]
+    #[arg(long = "for", value_name = "DURATION", value_parser = length, requires = "trace", help_heading = "Base")]
+    pub length: Option<Span>,
 
     /// Add the objects of these manifests, or replace those of the same kind and name
     ///
@@ -171,6 +206,18 @@ impl WhatIfFlags {
         InputFlags { provider, ..InputFlags::of(cluster, self.prices.clone(), self.pool_rules.clone()) }
     }
 
+    /// Returns the flags of both replays. Their pools are read by the caller.
+    pub fn replay(&self, trace: PathBuf) -> ReplayFlags {
+        const WEEK: Span = Span(Duration::from_hours(7 * 24));
+        ReplayFlags {
+            gpu_map: self.gpu_map.clone(),
+            from: self.from.unwrap_or_default(),
+            length: self.length.unwrap_or(WEEK),
+            prices: self.prices.catalogue.clone(),
+            ..ReplayFlags::of_trace(trace, self.pool_rules.clone())
+        }
+    }
+
     /// Returns whether a flag changes objects before they are read.
     pub fn changes_objects(&self) -> bool {
         !self.filename.is_empty()
@@ -208,6 +255,8 @@ pub enum WhatIfFormat {
     Csv,
     /// A comment for a pull request, with a mark in its first line by which a later one replaces it
     Markdown,
+    /// A page in one file, for a browser or for paper; it loads nothing
+    Html,
 }
 
 impl fmt::Display for WhatIfFormat {
@@ -218,6 +267,7 @@ impl fmt::Display for WhatIfFormat {
             Self::Yaml => "yaml",
             Self::Csv => "csv",
             Self::Markdown => "markdown",
+            Self::Html => "html",
         })
     }
 }

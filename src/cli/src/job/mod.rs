@@ -114,6 +114,7 @@ fn answered_within(flags: &JobFlags, search: &SearchFlags) -> Result<Answer, Fai
     let cut_short = planner.cut_short();
     let mut notes = planner.notes;
     notes.extend(cut_short);
+    notes.extend(one_pod(&flags.job, &offers));
     not_sold.extend(without_spot(&offers));
     if offers.is_empty() && not_sold.is_empty() {
         return Err(Failure::bad_input(format!("{name}: nothing may be bought that its pods could use")));
@@ -222,6 +223,21 @@ fn unsold(model: &str, catalogue: &Catalogue) -> String {
     format!("{model}: not sold here; the catalogue has it of {} (--provider)", providers.join(", "))
 }
 
+/// Says how to write a job of several pods, if its one pod requests more GPUs than any type has.
+fn one_pod(job: &Asked, offers: &[Offer]) -> Option<String> {
+    let Asked::Shape(Shape { pods: 1, gpus, model }) = job else { return None };
+    let most = offers.iter().filter_map(|offer| Some(offer.kind.gpu.as_ref()?.count)).max()?;
+    let is_several = most > 0 && *gpus > most && gpus.is_multiple_of(most);
+    is_several.then(|| {
+        format!(
+            "{gpus}x{model} is one pod, and no type has as many GPUs; {}x{most}x{model} is {} with {} each",
+            gpus / most,
+            counted((gpus / most) as usize, "pod"),
+            counted(most as usize, "GPU")
+        )
+    })
+}
+
 /// Names the types that would hold the job and are not sold as spot.
 fn without_spot(offers: &[Offer]) -> Option<String> {
     let is_spot = |offer: &&Offer| offer.offering.id.capacity_type == CapacityType::Spot;
@@ -268,9 +284,14 @@ fn assumptions(flags: &JobFlags, offers: &[Offer]) -> Vec<String> {
         ));
     }
     if let Asked::Shape(Shape { pods, gpus, .. }) = &flags.job {
-        let (each, they) = if *pods == 1 { ("", "It requests") } else { (" each", "They request") };
-        let (pods, gpus) = (counted(*pods as usize, "pod"), counted(*gpus as usize, "GPU"));
-        all.push(format!("The job is {pods} with {gpus}{each}. {they} no CPU and no memory."));
+        let gpus = counted(*gpus as usize, "GPU");
+        all.push(match *pods {
+            1 => format!("The job is 1 pod with {gpus}. It requests no CPU and no memory."),
+            pods => {
+                let pods = counted(pods as usize, "pod");
+                format!("The job is {pods} with {gpus} each. They request no CPU and no memory.")
+            }
+        });
     }
     let lost = match flags.checkpoint {
         Some(every) => {

@@ -142,6 +142,12 @@ impl<'a> Planner<'a> {
             let left = end.saturating_sub(self.clock.monotonic());
             outcomes.push(self.planned(job, &offering.id, share(left, asked.len() - done))?);
         }
+        if !self.has_planned
+            && let Some((first, _)) = sold.values().next()
+        {
+            // What the plan says about its input holds without a type that holds a pod, too.
+            self.planned(job, &first.id, LEAST)?;
+        }
         let offer = |((offering, kind), place): ((&Offering, &InstanceType), Result<usize, Outcome>)| {
             let outcome = match place {
                 Ok(place) => outcomes[place].clone(),

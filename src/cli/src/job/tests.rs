@@ -102,6 +102,16 @@ fn the_assumptions_about_one_pod_are_about_one_pod() {
 }
 
 #[test]
+fn a_pod_with_more_gpus_than_any_type_has_is_told_how_to_be_several() {
+    let answer = found("builtin", "64xh100", &[]);
+    let expected = "64xh100 is one pod, and no type has as many GPUs; 8x8xh100 is 8 pods with 8 GPUs each";
+    assert!(answer.notes.iter().any(|note| note == expected), "{:?}", answer.notes);
+    assert!(answer.notes.iter().any(|note| note.contains("this plan buys from aws")), "{:?}", answer.notes);
+    assert!(answer.assumptions.iter().any(|said| said.starts_with("The job is 1 pod with 64 GPUs. It ")));
+    assert_eq!(answer.job, "64xh100", "it is named as it was written");
+}
+
+#[test]
 fn a_type_that_does_not_hold_one_pod_says_so() {
     let answer = found(MARKET, "2x2xl4", &[]);
     assert_eq!(row(&answer, "large.l4", CapacityType::OnDemand).nodes, Some(1), "it holds two pods");

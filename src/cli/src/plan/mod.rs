@@ -179,7 +179,8 @@ pub fn run(flags: &PlanFlags, out: &mut impl Write) -> Result<ExitStatus, Failur
     let clock = SystemClock::new();
     let mut timer = SolveTimer::new(&clock, flags.search.time_limit());
     let now = input.now(&clock);
-    let PlanWithRoom { mut plan, explanations } = plan_with_room(&input.snapshot, now, &options, &mut timer);
+    let work = || plan_with_room(&input.snapshot, now, &options, &mut timer);
+    let PlanWithRoom { mut plan, explanations } = print::Progress::during("planning", work);
     let times = timer.times();
     let of_pods = plan.unplaced.iter_mut().map(|left| &mut left.message);
     let of_buffers = plan.pools.values_mut().flat_map(|found| found.buffer_left.iter_mut());

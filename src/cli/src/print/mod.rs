@@ -2,6 +2,7 @@
 
 mod compared;
 mod printable;
+mod progress;
 mod solved;
 mod table;
 mod terminal;
@@ -9,8 +10,9 @@ mod terminal;
 use std::io::{self, Write};
 
 pub(crate) use printable::Printable;
+pub(crate) use progress::Progress;
 pub(crate) use table::{count, counted, money, percent, plain, text};
-pub(crate) use terminal::{TableLayout, has_colours, text_width, wrap};
+pub(crate) use terminal::{TableLayout, has_colours, has_unicode, text_width, wrap};
 
 use poolwright_report::plan::Document;
 use poolwright_report::solved::Solved;

@@ -69,6 +69,18 @@ fn allows_colours(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
     is_terminal && no_color.is_none_or(OsStr::is_empty)
 }
 
+/// Returns whether the reader's locale has characters beyond ASCII. It has them if no variable names a locale.
+pub fn has_unicode() -> bool {
+    let said = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(env::var_os);
+    allows_unicode(said.map(|value| value.to_string_lossy().into_owned()))
+}
+
+/// The first variable with a value counts, as for every program.
+fn allows_unicode(said: impl IntoIterator<Item = String>) -> bool {
+    let locale = said.into_iter().find(|value| !value.is_empty()).map(|value| value.to_lowercase());
+    locale.is_none_or(|locale| locale.contains("utf-8") || locale.contains("utf8"))
+}
+
 /// Returns the width of a text in terminal cells.
 pub fn text_width(text: &str) -> usize {
     Span::raw(text).width()
@@ -126,6 +138,13 @@ mod tests {
         // Where no room would be left, the indentation gives way.
         let narrowest = TableLayout { width: Some(10), wide: false };
         assert_eq!(narrowest.fit("Node gpu-x7k2p4bd is kept open", 20), "Node gpu-x7k2p4bd is\nkept open");
+    }
+
+    #[test]
+    fn plots_have_blocks_unless_the_locale_has_another_character_set() {
+        let with = |values: &[&str]| allows_unicode(values.iter().map(|value| (*value).to_owned()));
+        assert!(with(&[]) && with(&["", "C.UTF-8"]) && with(&["de_DE.utf8", "C"]));
+        assert!(!with(&["C"]) && !with(&["POSIX", "C.UTF-8"]) && !with(&["de_DE.ISO-8859-1"]));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! `poolwright simulate` without a subcommand: plays a workload through the real controller, and reports the result.
 
-mod chart;
+pub mod chart;
 mod methods;
+mod page;
 mod policy;
 mod pools;
 mod print;
@@ -14,13 +15,14 @@ mod traced;
 mod work;
 
 use std::fs::File;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
+use poolwright_catalog::Catalogue;
 use poolwright_core::plan::Sharing;
 use poolwright_core::{DaemonSet, Lives, Namespace, PodGroup};
 use poolwright_intake::{daemonset, namespace, pod_group};
@@ -41,10 +43,13 @@ use crate::plan::buyable;
 use crate::plan::joined::joined;
 use crate::plan::limits::Sold;
 use crate::price_age;
-use crate::print::TableLayout;
+use crate::print::{Progress, TableLayout};
 use crate::problems::Problems;
 use crate::simulate::stop_when_interrupted;
-use pools::Pools;
+use crate::source::Source;
+pub use pools::Pools;
+pub use print::{hours, span};
+pub use work::Work;
 
 /// Plays the workload and prints the report.
 pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
@@ -52,38 +57,101 @@ pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<ExitStatus, Fail
     // The output files are created first, so that an error shows before the long replay.
     let (record, svg) = (create(flags.record.as_deref())?, create(flags.svg.as_deref())?);
     let stop = stop_when_interrupted()?;
-    let mut progress = Progress::new(flags.length);
-    let history = prepared.replay.run(&mut |now| {
-        progress.tell(now);
-        !stop.load(Ordering::Relaxed)
+    let played = prepared.play(flags, &stop)?;
+    let mut report = played.report();
+    report.baselines = Progress::during("playing other methods for the same pods", || {
+        played.prepared.baselines(played.history.played)
     });
-    progress.end();
-    let mut history = history.map_err(|error| match error {
-        ReplayError::Refused(message) => Failure::bad_input(message),
-        other => anyhow::Error::new(other).into(),
-    })?;
-    for told in &mut history.waiting {
-        overrides::in_message(&flags.overrides, &mut told.example);
+    report.baselines_ignore.clone_from(&played.prepared.ignored);
+    if taken_back(&played.history).is_some() {
+        report.baselines_ignore.push("interruptions of spot nodes".to_owned());
     }
-    let bounds =
-        bounds_over_time(&history, &prepared.pools.models, &prepared.daemonsets, &prepared.pools.sold);
-    let baselines = prepared.baselines(history.played);
-    let (mut notes, mut ignored) = (prepared.notes, prepared.ignored);
-    if let Some(note) = interrupted(&history) {
-        notes.push(note);
-        ignored.push("interruptions of spot nodes".to_owned());
-    }
-    let mut report = Report::new(&history, bounds, flags.length.0, notes);
-    (report.baselines, report.baselines_ignore) = (baselines, ignored);
     print::report(&report, flags.output, TableLayout::list(flags.output == ReplayFormat::Wide), out)
         .map_err(Failure::writing)?;
     if let Some(mut file) = record {
-        record::write(&history, &mut file).context("cannot write the record")?;
+        record::write(&played.history, &mut file).context("cannot write the record")?;
     }
     if let Some(mut file) = svg {
         svg::write(&report, &mut file).context("cannot write the drawing")?;
     }
     Ok(ExitStatus::Done)
+}
+
+/// Plays the workload for another command, which prints an answer of its own.
+pub fn played(flags: &ReplayFlags, stop: &AtomicBool) -> Result<Played, Failure> {
+    prepare(flags)?.play(flags, stop)
+}
+
+/// Plays the workload with these pools instead of those of the flags, after a change.
+pub fn played_with(
+    flags: &ReplayFlags,
+    pools: &[Source],
+    change: impl FnOnce(&mut World) -> Result<(), Failure>,
+    stop: &AtomicBool,
+) -> Result<Played, Failure> {
+    prepare_with(flags, Some(pools), change)?.play(flags, stop)
+}
+
+/// What a replay is made of, as it was read.
+pub struct World {
+    /// The pools, and what their node classes sell.
+    pub pools: Pools,
+    /// All that the cloud sells.
+    pub prices: Catalogue,
+    /// The workload.
+    pub work: Work,
+}
+
+/// A replay that was played.
+pub struct Played {
+    prepared: Prepared,
+    /// What happened.
+    pub history: History,
+    requested: Duration,
+}
+
+impl Played {
+    /// Returns the notes on how the input was understood, and on what the cloud did by chance.
+    pub fn notes(&self) -> Vec<String> {
+        self.prepared.notes.iter().cloned().chain(taken_back(&self.history)).collect()
+    }
+
+    /// Says that it was stopped before its end.
+    pub fn interrupted(&self) -> Option<String> {
+        let played = self.history.played;
+        (played < self.requested)
+            .then(|| format!("interrupted: played {} of {}", Span(played), Span(self.requested)))
+    }
+
+    /// Names the hours in which no pod of the workload exists, if there are any.
+    pub fn empty_hours(&self) -> Option<String> {
+        let hour = Duration::from_hours(1);
+        let mut is_used = vec![false; usize::try_from(self.requested.as_secs() / 3600).unwrap_or(0)];
+        for job in &self.prepared.replay.jobs {
+            let until = job.length.map_or(self.requested, |length| job.arrives.saturating_add(length));
+            let at = |moment: Duration| usize::try_from(moment.as_secs() / 3600).unwrap_or(usize::MAX);
+            // A pod that ends with an hour is not in the next one.
+            let until = until.min(self.requested).saturating_sub(Duration::from_millis(1)).max(job.arrives);
+            let (first, last) = (at(job.arrives), at(until));
+            is_used.iter_mut().take(last.saturating_add(1)).skip(first).for_each(|used| *used = true);
+        }
+        let empty = is_used.iter().filter(|used| !**used).count();
+        let first = is_used.iter().position(|used| !used)?;
+        let begin = Span(hour * u32::try_from(first).unwrap_or(u32::MAX));
+        Some(format!(
+            "the trace has gaps: in {empty} of {} hours no pod exists, the first after {begin}",
+            is_used.len()
+        ))
+    }
+
+    /// Computes the figures, without those of other methods.
+    pub fn report(&self) -> Report {
+        let pools = &self.prepared.pools;
+        let bounds = Progress::during("looking for the cost that no plan can go below", || {
+            bounds_over_time(&self.history, &pools.models, &self.prepared.daemonsets, &pools.sold)
+        });
+        Report::new(&self.history, bounds, self.requested, self.notes())
+    }
 }
 
 /// A prepared replay.
@@ -99,6 +167,29 @@ struct Prepared {
 }
 
 impl Prepared {
+    /// Plays it until its end, or until `stop` is set.
+    fn play(self, flags: &ReplayFlags, stop: &AtomicBool) -> Result<Played, Failure> {
+        let progress = Progress::begin("beginning to play");
+        let mut hours = 0;
+        let history = self.replay.run(&mut |now| {
+            let played = now.as_secs() / 3600;
+            if played > hours {
+                hours = played;
+                progress.say(format!("played {} of {}", Span(Duration::from_hours(hours)), flags.length));
+            }
+            !stop.load(Ordering::Relaxed)
+        });
+        drop(progress);
+        let mut history = history.map_err(|error| match error {
+            ReplayError::Refused(message) => Failure::bad_input(message),
+            other => anyhow::Error::new(other).into(),
+        })?;
+        for told in &mut history.waiting {
+            overrides::in_message(&flags.overrides, &mut told.example);
+        }
+        Ok(Played { prepared: self, history, requested: flags.length.0 })
+    }
+
     /// Plays the simpler methods.
     fn baselines(&self, played: Duration) -> Vec<Baseline> {
         baselines::play(&Setting {
@@ -121,6 +212,15 @@ impl Prepared {
 
 /// Reads all input. Problems of pools and workload are reported together.
 fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
+    prepare_with(flags, None, |_| Ok(()))
+}
+
+/// Reads all input like [`prepare`], or all but the pools, and changes it.
+fn prepare_with(
+    flags: &ReplayFlags,
+    given: Option<&[Source]>,
+    change: impl FnOnce(&mut World) -> Result<(), Failure>,
+) -> Result<Prepared, Failure> {
     let is_ignored = [
         ("--gpu-map", flags.gpu_map.is_some()),
         ("--from", !flags.from.0.is_zero()),
@@ -131,21 +231,27 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
             "{flag}: only used with --trace; add --trace, or remove {flag}"
         )));
     }
-    let prices = Arc::new(catalogue::load(&flags.prices)?);
+    let prices = catalogue::load(&flags.prices)?;
     flags.overrides.check().map_err(Failure::bad_input)?;
-    let pools = pools::read(&flags.pools, &flags.policy, &flags.overrides, &prices)?;
+    let pools = match given {
+        Some(sources) => pools::of(sources, &flags.policy, &flags.overrides, &prices),
+        None => pools::read(&flags.pools, &flags.policy, &flags.overrides, &prices)?,
+    };
     let work = match &flags.trace {
         Some(file) => traced::read(file, flags)?,
         None => snapshot::read(&flags.snapshot)?,
     };
-    let (mut pools, work) = match (pools, work) {
-        (Ok(pools), Ok(work)) => (pools, work),
+    let mut world = match (pools, work) {
+        (Ok(pools), Ok(work)) => World { pools, prices, work },
         (pools, work) => {
             let mut problems = Problems::new();
             pools.err().into_iter().chain(work.err()).for_each(|found| problems.extend(found));
             return Err(Failure::bad_input(format!("the replay cannot be played: {problems}")));
         }
     };
+    change(&mut world)?;
+    let World { mut pools, prices, work } = world;
+    let prices = Arc::new(prices);
     // The other methods have as many nodes of static pools as the controller buys under its default limit.
     let default_usd_per_hour = flags.pool_rules.default_limit.usd_per_hour();
     for pool in pools.models.iter_mut().filter(|pool| pool.replicas.is_some()) {
@@ -194,7 +300,7 @@ fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
 }
 
 /// Says how many spot nodes the cloud took back; `None` if no spot node was bought.
-fn interrupted(history: &History) -> Option<String> {
+fn taken_back(history: &History) -> Option<String> {
     let is_spot = |machine: &&Machine| machine.offering.capacity_type == CapacityType::Spot;
     let nodes = history.machines.iter().filter(is_spot).count();
     let taken = history.machines.iter().filter(is_spot).filter(|machine| machine.interrupted).count();
@@ -228,31 +334,4 @@ fn create(path: Option<&Path>) -> anyhow::Result<Option<std::io::BufWriter<File>
     let file =
         path.map(|path| File::create(path).with_context(|| format!("cannot write {}", path.display())));
     Ok(file.transpose()?.map(std::io::BufWriter::new))
-}
-
-/// A progress line on standard error, if that is a terminal.
-struct Progress {
-    shown: bool,
-    length: Span,
-    hours: u64,
-}
-
-impl Progress {
-    fn new(length: Span) -> Self {
-        Self { shown: std::io::stderr().is_terminal(), length, hours: 0 }
-    }
-
-    fn tell(&mut self, now: Duration) {
-        let hours = now.as_secs() / 3600;
-        if self.shown && hours > self.hours {
-            self.hours = hours;
-            eprint!("\r\x1b[K{} of {} played", Span(Duration::from_hours(hours)), self.length);
-        }
-    }
-
-    fn end(&self) {
-        if self.shown {
-            eprint!("\r\x1b[K");
-        }
-    }
 }

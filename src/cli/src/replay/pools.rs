@@ -48,8 +48,17 @@ pub fn read(
     overrides: &PoolOverrides,
     prices: &Catalogue,
 ) -> Result<Result<Pools, Problems>, Failure> {
-    let sources = source::manifests(files)?;
-    Ok(of_sources(&sources, policies, overrides).and_then(|pools| pools.selling(prices)))
+    Ok(of(&source::manifests(files)?, policies, overrides, prices))
+}
+
+/// Applies the policies and overrides to all pools of these sources.
+pub fn of(
+    sources: &[Source],
+    policies: &[String],
+    overrides: &PoolOverrides,
+    prices: &Catalogue,
+) -> Result<Pools, Problems> {
+    of_sources(sources, policies, overrides).and_then(|pools| pools.selling(prices))
 }
 
 fn of_sources(sources: &[Source], policies: &[String], overrides: &PoolOverrides) -> Result<Pools, Problems> {

@@ -6,12 +6,13 @@ use std::time::Duration;
 use poolwright_catalog::UsdPerHour;
 use poolwright_report::money::{Ratio, Usd, six_decimals};
 use poolwright_report::replay::baselines::Baseline;
-use poolwright_report::replay::{Bought, Cause, Report, Told};
+use poolwright_report::replay::{Bought, Cause, Report, Steps, Told};
 use poolwright_terms::one_line;
 use serde_json::{Value, json};
 
-use super::chart;
+use super::chart::{self, Marks};
 use super::methods::{self, names_of};
+use super::page;
 use crate::args::{ReplayFormat, Span};
 use crate::print::TableLayout;
 
@@ -38,17 +39,18 @@ pub fn report(
             writeln!(out)
         }
         ReplayFormat::Csv => csv(report, out),
+        ReplayFormat::Html => page::print(report, out),
     }
 }
 
 /// Formats hours with one decimal, rounded half up.
-fn hours(millis: u128) -> String {
+pub fn hours(millis: u128) -> String {
     let tenths = (millis + 180_000) / 360_000;
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
 /// Formats a duration in whole seconds, rounded up: `12m30s`.
-pub(super) fn span(duration: Duration) -> String {
+pub fn span(duration: Duration) -> String {
     Span(Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).div_ceil(1000) * 1000))
         .to_string()
 }
@@ -166,7 +168,7 @@ fn reasons(all: &[Told]) -> Vec<Value> {
 }
 
 /// Returns the names of a cause in JSON and CSV, and the sentence about it.
-fn names(cause: Cause) -> [&'static str; 3] {
+pub(super) fn names(cause: Cause) -> [&'static str; 3] {
     match cause {
         Cause::Start => ["startUsd", "gap_start_usd", "start of nodes, until pods can run on them"],
         Cause::Idle => ["idleUsd", "gap_idle_usd", "idle nodes, without a pod"],
@@ -217,10 +219,11 @@ fn bought(report: &Report, out: &mut impl Write) -> io::Result<()> {
 
 fn plots(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let points = report.points(COLUMNS);
+    let marks = Marks::of_locale();
     let plot = |out: &mut dyn Write, title: &str, numbers: Vec<u64>| {
         writeln!(out, "\n{title}")?;
-        for line in chart::lines(&numbers, ROWS) {
-            writeln!(out, "│{line}│")?;
+        for line in chart::lines(&numbers, ROWS, marks) {
+            writeln!(out, "{line}")?;
         }
         io::Result::Ok(())
     };
@@ -260,15 +263,23 @@ fn document(report: &Report) -> Value {
             "nodeHours": in_hours(line.millis), "gpuHours": in_hours(line.gpu_millis), "costUsd": usd(line.cost.0)})
     };
     let gap = Cause::ALL.map(|cause| (names(cause)[0].to_owned(), json!(usd(report.gap.amount(cause).0))));
+    let averages = |steps: &Steps, times| report.averages(steps, POINTS, times);
+    let pools: Vec<_> = report.pool_steps.iter().map(|(pool, steps)| (pool, averages(steps, 1))).collect();
+    let gpus = report.gpu_steps.each(|steps| averages(steps, 1000));
     let points: Vec<Value> = report
         .points(POINTS)
         .into_iter()
-        .map(|point| {
+        .enumerate()
+        .map(|(at, point)| {
+            let pools = pools.iter().map(|(pool, points)| ((*pool).clone(), json!(usd(points[at].1.into()))));
+            let gpus = gpus.each(|points| six_decimals(points[at].1 as f64 / 1000.0));
             let gap = Cause::ALL.into_iter().zip(point.gap);
             let gap =
                 gap.map(|(cause, rate)| (format!("{}PerHour", names(cause)[0]), json!(usd(rate.into()))));
             json!({"fromSeconds": seconds(point.from), "costUsdPerHour": usd(point.cost.into()),
                 "lowerLimitUsdPerHour": usd(point.bound.into()), "podsWaiting": point.waiting,
+                "pools": pools.collect::<serde_json::Map<_, _>>(),
+                "gpus": {"asked": gpus.asked, "paid": gpus.bought, "used": gpus.used},
                 "gap": gap.collect::<serde_json::Map<_, _>>()})
         })
         .collect();

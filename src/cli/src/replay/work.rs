@@ -6,6 +6,8 @@ use poolwright_core::Lives;
 use poolwright_sim::cluster::JobPlan;
 use serde_json::Value;
 
+use crate::args::Factor;
+
 /// A workload, and the objects that it needs.
 #[derive(Clone, Debug, Default)]
 pub struct Work {
@@ -17,6 +19,27 @@ pub struct Work {
     pub lives: Lives,
     /// Notes on how the input was understood.
     pub notes: Vec<String>,
+}
+
+impl Work {
+    /// Multiplies the pods, in the order of their arrival: of 1.5 times as many, every second one comes twice. The number is rounded up.
+    pub fn multiply(&mut self, times: Factor) {
+        let mut names = Names::default();
+        for job in &self.jobs {
+            names.take(&job.namespace, &job.name);
+        }
+        let mut made = 0;
+        let mut jobs = Vec::new();
+        for (before, job) in (1..).zip(std::mem::take(&mut self.jobs)) {
+            let wanted = times.of(before);
+            for copy in 0..wanted - made {
+                let name = if copy == 0 { job.name.clone() } else { names.take(&job.namespace, &job.name) };
+                jobs.push(JobPlan { name, ..job.clone() });
+            }
+            made = wanted;
+        }
+        self.jobs = jobs;
+    }
 }
 
 /// The longest name of a Job. With the suffix for its pods, it must fit into a label.
@@ -48,7 +71,23 @@ impl Names {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    #[test]
+    fn more_pods_are_spread_over_those_that_there_are_and_fewer_leave_gaps() {
+        let of = |factor: &str| {
+            let job =
+                |number: u64| JobPlan::new(format!("j{number}"), Duration::from_secs(number), 1, Value::Null);
+            let mut work = Work { jobs: (1..=4).map(job).collect(), ..Work::default() };
+            work.multiply(factor.parse().expect("a factor"));
+            work.jobs.iter().map(|job| job.name.clone()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(of("1"), "j1 j2 j3 j4");
+        assert_eq!(of("1.5"), "j1 j1-x2 j2 j3 j3-x2 j4");
+        assert_eq!(of("0.5"), "j1 j3");
+    }
 
     #[test]
     fn names_are_kept_where_they_can_be_and_never_given_twice() {

@@ -10,8 +10,9 @@ mod fixed;
 mod limit;
 mod markdown;
 mod market;
+mod page;
 mod planner;
-mod price;
+pub mod price;
 mod read;
 mod reasons;
 mod running;
@@ -34,7 +35,7 @@ use crate::args::{SavingsFlags, SavingsFormat};
 use crate::exit::{ExitStatus, Failure};
 use crate::plan::{Given, prepare_given};
 use crate::price_age;
-use crate::print::{TableLayout, counted};
+use crate::print::{Progress, TableLayout, counted};
 
 use answer::{Answer, FixedPod, Found};
 use best::{Best, Stays, best};
@@ -61,6 +62,7 @@ fn print(answer: &Answer, format: SavingsFormat, out: &mut impl Write) -> io::Re
             writeln!(out)
         }
         SavingsFormat::Markdown => markdown::print(answer, out),
+        SavingsFormat::Html => page::print(answer, out),
     }
 }
 
@@ -85,15 +87,18 @@ fn answered(flags: &SavingsFlags) -> Result<Answer, Failure> {
     let mut planner = Planner { input, options, search: &flags.search, now };
     let fixed = fixed_pods(&planner, &running);
     let stays = staying(&running, &fixed);
+    let progress = Progress::begin("planning the best nodes for all pods");
     let found = best(&mut planner, &running, stays)?;
+    progress.say("looking for the cost that no plan can go below");
     let limit = limit::limit(&mut planner, &running, prices)?;
+    drop(progress);
     let (best, dearer) = cheaper(&running, found);
     // Nodes that stay may hold more than the catalogue knows of, and then the bound is none for them.
     let limit = limit.filter(|limit| *limit <= best.cost);
     let mut notes = objects.notes.clone();
     notes.extend(dearer);
     notes.extend(waiting(objects.waiting));
-    notes.extend(assumed(&running));
+    notes.extend(price::assumed(running.iter().filter(|node| node.priced.is_assumed).count()));
     notes.extend(unknown_daemons(&planner.input.snapshot));
     let mut answer = Answer::of(Found { running, unpriced, fixed, best, limit, may_buy: said, convert });
     answer.notes.retain(|note| !NOT_HERE.iter().any(|not| note.starts_with(not)));
@@ -147,16 +152,6 @@ fn waiting(pods: usize) -> Option<String> {
             if pods == 1 { "s" } else { "" }
         )
     })
-}
-
-/// Says that nodes do not tell how they were bought.
-fn assumed(running: &[Running]) -> Option<String> {
-    let silent = running.iter().filter(|node| node.priced.is_assumed).count();
-    match silent {
-        0 => None,
-        1 => Some("1 node does not say how it was bought, so it counts as on demand".to_owned()),
-        more => Some(format!("{more} nodes do not say how they were bought, so they count as on demand")),
-    }
 }
 
 /// Says that the objects of DaemonSets are missing, so that new nodes have no room for their pods.

@@ -38,6 +38,15 @@ pub fn of_node(node: &Node, claim: Option<&Claim>, prices: &Catalogue) -> Result
     Ok(Priced { offering: offering.id.clone(), region: offering.region.clone(), price, is_assumed })
 }
 
+/// Says that so many nodes do not tell how they were bought; `None` if all do.
+pub fn assumed(silent: usize) -> Option<String> {
+    match silent {
+        0 => None,
+        1 => Some("1 node does not say how it was bought, so it counts as on demand".to_owned()),
+        more => Some(format!("{more} nodes do not say how they were bought, so they count as on demand")),
+    }
+}
+
 /// Returns what the labels of a node say, and whether they leave out how it was bought.
 fn of_labels(node: &Node) -> Result<(OfferingId, bool), String> {
     let label = |key: &str| node.labels.get(key).ok_or_else(|| format!("it has no label {key}"));

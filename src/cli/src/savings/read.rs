@@ -15,14 +15,12 @@ use poolwright_terms::GROUP;
 use serde_json::{Value, json};
 
 use crate::args::{ClusterFlags, SavingsFlags};
+use crate::clouds::{self, KARPENTER, is_karpenters};
 use crate::exit::Failure;
 use crate::problems::Problems;
 use crate::snapshot::{self, SavedCluster};
 use crate::source::{self, Source};
-use crate::{catalogue, clouds, connect};
-
-/// The API group of Karpenter.
-const KARPENTER: &str = "karpenter.sh";
+use crate::{catalogue, connect};
 
 /// The kinds that say where pods run.
 const KINDS: [&str; 11] = [
@@ -66,11 +64,13 @@ pub fn read(flags: &SavingsFlags) -> Result<Objects, Failure> {
         return read.checked();
     }
     let (saved, karpenter) = if let Some(path) = &flags.cluster.snapshot {
-        (SavedCluster::read(path)?, Karpenter::default())
+        (SavedCluster::read(path)?, Vec::new())
     } else {
         let ClusterFlags { kubeconfig, context, .. } = &flags.cluster;
-        let prices = catalogue::load(&flags.prices.catalogue)?;
-        let taken = snapshot::taken(kubeconfig.as_deref(), context.as_deref(), prices)?;
+        let (kubeconfig, context) = (kubeconfig.as_deref(), context.as_deref());
+        let mut taken = snapshot::taken(kubeconfig, context, catalogue::load(&flags.prices.catalogue)?)?;
+        // `convert` tells of their other fields, too.
+        taken.saved.items.retain(|object| !is_karpenters(group_of(object)));
         (taken.saved, karpenter(flags)?)
     };
     let prices = catalogue::load_or(&flags.prices.catalogue, Some(&saved.header.catalogue))?;
@@ -79,14 +79,21 @@ pub fn read(flags: &SavingsFlags) -> Result<Objects, Failure> {
     if !forbidden.is_empty() {
         read.notes.push(format!("what you may not list is missing: {}", forbidden.join("; ")));
     }
-    read.put_all(saved.items.into_iter().chain(karpenter.objects));
-    if flags.cluster.snapshot.is_some() && !read.has_own_pools() {
+    let asked_for_karpenter = saved.header.kinds.iter().any(|asked| asked.group == KARPENTER);
+    read.put_all(saved.items.into_iter().chain(karpenter));
+    if flags.cluster.snapshot.is_some() && !read.karpenter.is_empty() {
         read.notes.push(
-            "a snapshot has no NodePools of Karpenter; -f takes them, with the nodes and pods of the cluster"
+            "a snapshot lacks userData, tags and most annotations of Karpenter's objects, so `poolwright convert` for the cluster may \
+             say more"
+                .to_owned(),
+        );
+    } else if !asked_for_karpenter && !read.has_own_pools() {
+        read.notes.push(
+            "this snapshot is of an older version and has no NodePools of Karpenter; take it again, or give them to -f with the nodes \
+             and pods of the cluster"
                 .to_owned(),
         );
     }
-    read.notes.extend(karpenter.notes);
     read.checked()
 }
 
@@ -123,8 +130,7 @@ impl Objects {
 
     /// Keeps an object where it belongs, or drops it.
     fn put(&mut self, object: Value) {
-        let text = |field: &str| object[field].as_str().unwrap_or_default();
-        let (kind, group) = (text("kind"), group(text("apiVersion")));
+        let (kind, group) = (object["kind"].as_str().unwrap_or_default(), group_of(&object));
         if is_karpenters(group) {
             if kind == "NodePool" || kind.ends_with("NodeClass") {
                 self.karpenter.push(object);
@@ -166,30 +172,18 @@ pub fn group(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
-/// Returns whether Karpenter, one of its providers, or a service that runs it defines objects of a group.
-fn is_karpenters(group: &str) -> bool {
-    let mut of_clouds = clouds::clouds().iter().filter_map(|cloud| cloud.karpenter);
-    group == KARPENTER
-        || of_clouds.any(|karpenter| {
-            karpenter.group() == group || karpenter.managed().is_some_and(|service| service.group == group)
-        })
+/// Returns the API group of an object; empty for the core.
+fn group_of(object: &Value) -> &str {
+    group(object["apiVersion"].as_str().unwrap_or_default())
 }
 
-/// Objects of Karpenter in a cluster.
-#[derive(Default)]
-struct Karpenter {
-    objects: Vec<Value>,
-    notes: Vec<String>,
-}
-
-/// Lists the NodePools and node classes of Karpenter.
-fn karpenter(flags: &SavingsFlags) -> Result<Karpenter, Failure> {
-    let mut wanted = vec![(KARPENTER, "NodePool", "nodepools".to_owned())];
-    for karpenter in clouds::clouds().iter().filter_map(|cloud| cloud.karpenter) {
-        let own = (karpenter.group(), karpenter.kind());
-        let managed = karpenter.managed().map(|service| (service.group, service.kind));
-        let kinds = [Some(own), managed].into_iter().flatten();
-        wanted.extend(kinds.map(|(group, kind)| (group, kind, format!("{}es", kind.to_lowercase()))));
+/// Lists the NodePools and node classes of Karpenter, as they are.
+fn karpenter(flags: &SavingsFlags) -> Result<Vec<Value>, Failure> {
+    let mut wanted = vec![(KARPENTER, "NodePool", "nodepools")];
+    for cloud in clouds::clouds() {
+        let Some(karpenter) = cloud.karpenter else { continue };
+        wanted.push((karpenter.group(), karpenter.kind(), cloud.node_class.kind.plural));
+        wanted.extend(karpenter.managed().map(|service| (service.group, service.kind, service.plural)));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -197,10 +191,10 @@ fn karpenter(flags: &SavingsFlags) -> Result<Karpenter, Failure> {
         .context("cannot start the runtime for network calls")?;
     let read = async {
         let ClusterFlags { kubeconfig, context, .. } = &flags.cluster;
-        let client =
-            connect::client(kubeconfig.as_deref(), context.as_deref(), connect::Patience::Retries).await?;
-        let mut found = Karpenter::default();
-        for (group, kind, plural) in &wanted {
+        let (kubeconfig, context) = (kubeconfig.as_deref(), context.as_deref());
+        let client = connect::client(kubeconfig, context, connect::Patience::Retries).await?;
+        let mut found = Vec::new();
+        for (group, kind, plural) in wanted {
             list(&client, group, kind, plural, &mut found).await?;
         }
         anyhow::Ok(found)
@@ -208,13 +202,13 @@ fn karpenter(flags: &SavingsFlags) -> Result<Karpenter, Failure> {
     Ok(runtime.block_on(read).context("cannot read the cluster")?)
 }
 
-/// Lists the objects of a kind that the cluster may not have.
+/// Lists the objects of a kind that the cluster may not have, or that one may not list, which another note says.
 async fn list(
     client: &Client,
     group: &str,
     kind: &str,
     plural: &str,
-    found: &mut Karpenter,
+    found: &mut Vec<Value>,
 ) -> anyhow::Result<()> {
     let path = format!("/apis/{group}/v1/{plural}");
     let request = Request::new(path).list(&ListParams::default()).map_err(Error::BuildRequest)?;
@@ -222,7 +216,7 @@ async fn list(
         Ok(mut answer) => {
             let items = answer.get_mut("items").map(Value::take);
             let Some(Value::Array(items)) = items else { return Ok(()) };
-            found.objects.extend(items.into_iter().filter(Value::is_object).map(|mut object| {
+            found.extend(items.into_iter().filter(Value::is_object).map(|mut object| {
                 // Objects in a list do not have these fields.
                 object["apiVersion"] = format!("{group}/v1").into();
                 object["kind"] = kind.into();
@@ -230,11 +224,7 @@ async fn list(
             }));
             Ok(())
         }
-        Err(Error::Api(status)) if status.code == 404 => Ok(()),
-        Err(Error::Api(status)) if status.code == 403 => {
-            found.notes.push(format!("you may not list {plural}.{group}, so they do not count"));
-            Ok(())
-        }
+        Err(Error::Api(status)) if matches!(status.code, 403 | 404) => Ok(()),
         Err(error) => Err(error).with_context(|| format!("cannot list {plural}.{group}")),
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use poolwright_core::rules;
 use poolwright_terms::{domains, keys, labels};
 use serde_json::Value;
 
@@ -37,18 +38,9 @@ const PUBLIC_DOMAINS: [&str; 12] = [
     "volcano.sh",
 ];
 
-/// Labels whose values are words of Kubernetes and of operators, beside those that an offering decides.
-const PUBLIC_VALUES: [&str; 9] = [
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
-    "beta.kubernetes.io/instance-type",
-    "beta.kubernetes.io/arch",
-    "beta.kubernetes.io/os",
-    "karpenter.sh/capacity-type",
-    "training.kubeflow.org/replica-type",
-    "training.kubeflow.org/job-role",
-    "ray.io/node-type",
-];
+/// Labels whose values are words of operators, beside those that an offering decides.
+const PUBLIC_VALUES: [&str; 3] =
+    ["training.kubeflow.org/replica-type", "training.kubeflow.org/job-role", "ray.io/node-type"];
 
 /// Aliases by name.
 #[derive(Default)]
@@ -176,11 +168,22 @@ fn is_public_key(key: &str) -> bool {
 /// Returns whether a value of a label tells nothing about its cluster, or decides what may be bought.
 fn is_public_value(key: &str, value: &str) -> bool {
     let is_short = value.len() <= 6 && value.bytes().all(|byte| byte.is_ascii_digit());
+    let is_decided = |key: &str| labels::DECIDED_BY_OFFERING.contains(&key);
+    // Clouds and their drivers repeat such labels under keys of their own.
+    let original = rules::repeats(key).or_else(|| domains::counterpart(key));
     is_short
         || ["true", "false"].contains(&value)
-        || labels::DECIDED_BY_OFFERING.contains(&key)
+        || is_decided(key)
+        || original.is_some_and(is_decided)
+        || is_of_instance(key)
         || PUBLIC_VALUES.contains(&key)
         || key.starts_with("nvidia.com/")
+}
+
+/// Returns whether Karpenter, or a service that runs it, describes instance types by the label.
+fn is_of_instance(key: &str) -> bool {
+    let name = key.split_once('/').map_or("", |(_, name)| name);
+    name.starts_with("instance-") && (domains::is_karpenters(key) || domains::is_foreign(key))
 }
 
 #[cfg(test)]
@@ -278,6 +281,22 @@ mod tests {
         assert!(is_public_key("kubernetes.io/hostname") && is_public_key("karpenter.sh/discovery"));
         for key in ["kubernetes.io/cluster/acme", "k8s.io/cluster-autoscaler/acme"] {
             assert!(!is_public_key(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn values_that_clouds_give_labels_of_their_own_are_public_if_they_decide_what_may_be_bought() {
+        for (key, value) in [
+            ("eks.amazonaws.com/capacityType", "ON_DEMAND"),
+            ("karpenter.sh/capacity-type", "spot"),
+            ("topology.ebs.csi.aws.com/zone", "us-east-1a"),
+            ("karpenter.k8s.aws/instance-category", "g"),
+            ("beta.kubernetes.io/instance-type", "g5.xlarge"),
+        ] {
+            assert!(is_public_value(key, value), "{key}");
+        }
+        for key in ["eks.amazonaws.com/nodegroup", "karpenter.sh/nodepool", "acme.com/instance-category"] {
+            assert!(!is_public_value(key, "acme"), "{key}");
         }
     }
 

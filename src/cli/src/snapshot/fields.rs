@@ -46,15 +46,18 @@ pub enum Meaning {
     Text,
     /// Only that it is there: its content is dropped.
     Mark,
-    /// The specification or the status of a node class, without what its nodes get at their start.
+    /// A script, of which only that it is there is kept, as [`SCRIPT`].
+    Script,
+    /// The specification or the status of a node class, without its tags, and with [`SCRIPT`] instead of what its nodes run at their
+    /// start.
     Class,
 }
 
 /// The label by which Volcano knows the task of a pod.
 const TASK: &str = "volcano.sh/task-spec";
 
-/// Fields of node classes that are dropped: scripts, which may have secrets, and tags of a cloud.
-const NOT_OF_CLASSES: [&str; 2] = ["userData", "tags"];
+/// What stands for a script, which may have secrets. It is a comment in every format of user data.
+const SCRIPT: &str = "#!/bin/sh\n# A snapshot has no user data.\n";
 
 /// Fields of node classes with names of things in an account at a cloud.
 const NAMES_IN_CLASSES: [&str; 9] =
@@ -124,6 +127,7 @@ fn meaning_of(word: &'static str, own: &'static str) -> Meaning {
         "tasks" => Meaning::Tasks,
         "text" => Meaning::Text,
         "mark" => Meaning::Mark,
+        "script" => Meaning::Script,
         "whole" => Meaning::Class,
         prefix => Meaning::Name(prefix),
     }
@@ -148,6 +152,7 @@ pub fn kept(value: &Value, shape: &Shape) -> Option<Value> {
         }
         (Shape::Value(Meaning::Mark), Value::Object(_)) => Some(Value::Object(Map::new())),
         (Shape::Value(Meaning::Mark), _) => Some(Value::String(String::new())),
+        (Shape::Value(Meaning::Script), Value::String(_)) => Some(Value::String(SCRIPT.to_owned())),
         (Shape::Object(_), _) | (Shape::Value(_), Value::Object(_)) => None,
         (Shape::Value(_), scalar) => Some(scalar.clone()),
     }
@@ -156,7 +161,10 @@ pub fn kept(value: &Value, shape: &Shape) -> Option<Value> {
 fn class(value: &Value) -> Value {
     let mut value = value.clone();
     if let Some(fields) = value.as_object_mut() {
-        fields.retain(|name, _| !NOT_OF_CLASSES.contains(&name.as_str()));
+        fields.remove("tags");
+        if let Some(script) = fields.get_mut("userData") {
+            *script = kept(script, &Shape::Value(Meaning::Script)).unwrap_or_default();
+        }
     }
     value
 }
@@ -214,6 +222,7 @@ where
                 | Meaning::Amounts
                 | Meaning::Tasks
                 | Meaning::Mark
+                | Meaning::Script
                 | Meaning::Class => return,
             };
             if let Some(new) = on(part, text) {
@@ -273,14 +282,23 @@ mod tests {
 
     #[test]
     fn only_what_is_named_is_kept_in_lists_and_objects_alike() {
-        let shape =
-            Shape::read("metadata { name:own } spec { list { a } labels:labels is:mark of:mark deep }", "x");
+        let shape = Shape::read(
+            "metadata { name:own } spec { list { a } labels:labels is:mark of:mark run:script deep }",
+            "x",
+        );
         let object = json!({"metadata": {"name": "n", "annotations": {"a": "secret"}}, "status": "secret",
-            "spec": {"list": [{"a": 1, "b": "secret"}], "labels": {"k": "v", "odd": {"b": "secret"}},
+            "spec": {"run": "secret", "list": [{"a": 1, "b": "secret"}], "labels": {"k": "v", "odd": {"b": "secret"}},
                 "is": "secret", "of": {"b": "secret"}, "deep": {"b": "secret"}, "more": ["secret"]}});
         let expected = json!({"metadata": {"name": "n"},
-            "spec": {"list": [{"a": 1}], "labels": {"k": "v"}, "is": "", "of": {}}});
+            "spec": {"list": [{"a": 1}], "labels": {"k": "v"}, "is": "", "of": {}, "run": SCRIPT}});
         assert_eq!(kept(&object, &shape), Some(expected));
+    }
+
+    #[test]
+    fn a_node_class_keeps_that_its_nodes_run_a_script_and_not_the_script() {
+        let shape = Shape::read("spec:whole", "class");
+        let class = json!({"spec": {"role": "r", "userData": "secret", "tags": {"k": "secret"}}});
+        assert_eq!(kept(&class, &shape), Some(json!({"spec": {"role": "r", "userData": SCRIPT}})));
     }
 
     #[test]

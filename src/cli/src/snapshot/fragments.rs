@@ -64,4 +64,21 @@ pub const FRAGMENTS: &[(&str, &str)] = &[
          pod-group.scheduling.sigs.k8s.io/name:group",
     ),
     ("template", "metadata { labels:labels annotations:@pod-annotations } spec:@pod"),
+    // The specification of a node class of Karpenter, without its tags. Of its user data, only that there is one is kept.
+    (
+        "karpenter-class",
+        "amiFamily amiSelectorTerms { alias id:resource name:resource owner:resource ssmParameter:resource tags:labels } \
+         associatePublicIPAddress \
+         blockDeviceMappings { deviceName rootVolume ebs { deleteOnTermination encrypted iops kmsKeyID:resource \
+         snapshotID:resource throughput volumeInitializationRate volumeSize volumeType } } \
+         capacityReservationSelectorTerms { id:resource instanceMatchCriteria ownerID:resource tags:labels } detailedMonitoring \
+         ephemeralStorage { size iops throughput kmsKeyID:resource } instanceProfile:resource instanceStorePolicy ipPrefixCount \
+         kubelet { clusterDNS:address cpuCFSQuota evictionHard:amounts evictionMaxPodGracePeriod evictionSoft:amounts \
+         evictionSoftGracePeriod:amounts imageGCHighThresholdPercent imageGCLowThresholdPercent kubeReserved:amounts maxPods \
+         podsPerCore systemReserved:amounts } \
+         metadataOptions { httpEndpoint httpProtocolIPv6 httpPutResponseHopLimit httpTokens } \
+         networkInterfaces { networkCardIndex deviceIndex interfaceType } placementGroupSelector { id:resource name:resource \
+         partition } role:resource securityGroupSelectorTerms { id:resource name:resource tags:labels } \
+         subnetSelectorTerms { id:resource tags:labels } userData:script",
+    ),
 ];

@@ -1,6 +1,7 @@
 //! The kinds that a snapshot has, with the fields of each that plans and views read.
 
 use poolwright_controller::LIVES;
+use poolwright_provider_contract::karpenter::FromKarpenter;
 use poolwright_terms::{GROUP, VERSION, keys};
 use serde_json::Value;
 
@@ -73,7 +74,30 @@ pub fn kinds() -> Vec<Kind> {
         own: "class",
         fields: "@meta spec:whole status:whole",
     });
-    KINDS.into_iter().map(kind).chain(classes).collect()
+    KINDS.into_iter().map(kind).chain(classes).chain(classes_of_karpenter()).collect()
+}
+
+/// Returns the node classes of Karpenter on each cloud, and of the services that run it.
+fn classes_of_karpenter() -> impl Iterator<Item = Kind> {
+    let of_cloud = clouds().iter().flat_map(|cloud| {
+        // The kind of a node class has the same name in Karpenter.
+        let own = |karpenter: &dyn FromKarpenter| {
+            (karpenter.group(), karpenter.kind(), cloud.node_class.kind.plural)
+        };
+        let managed = |karpenter: &dyn FromKarpenter| {
+            karpenter.managed().map(|service| (service.group, service.kind, service.plural))
+        };
+        let karpenter = cloud.karpenter;
+        karpenter.map(own).into_iter().chain(karpenter.and_then(managed))
+    });
+    of_cloud.map(|(group, name, plural)| Kind {
+        group,
+        version: "v1",
+        plural,
+        name,
+        own: "class",
+        fields: "@meta spec:@karpenter-class",
+    })
 }
 
 /// What is kept of the objects of all kinds.

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tower::service_fn;
 
+use crate::clouds::is_karpenters;
 use crate::exit::Failure;
 use crate::source::{self, Source};
 
@@ -179,10 +180,15 @@ impl SavedCluster {
         text
     }
 
-    /// Returns the objects as manifests.
+    /// Returns the objects as manifests, without those of Karpenter, from which Poolwright buys nothing.
     pub fn manifests(&self) -> Source {
         let name = if self.name.is_empty() { "the cluster" } else { self.name.as_str() };
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": self.items});
+        let is_foreign = |item: &Value| {
+            let version = item["apiVersion"].as_str().unwrap_or_default();
+            version.split_once('/').is_some_and(|(group, _)| is_karpenters(group))
+        };
+        let items: Vec<&Value> = self.items.iter().filter(|item| !is_foreign(item)).collect();
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
         Source { name: name.to_owned(), text: list.to_string() }
     }
 

@@ -8,7 +8,7 @@ use poolwright_terms::{GROUP, VERSION};
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, &'static str);
 
 /// Group, version, resource, kind, word for aliases, fields.
-pub const KINDS: [Row; 27] = [
+pub const KINDS: [Row; 29] = [
     (
         "",
         "v1",
@@ -74,10 +74,22 @@ pub const KINDS: [Row; 27] = [
     (
         "apps",
         "v1",
+        "deployments",
+        "Deployment",
+        "deployment",
+        "@meta metadata { annotations { deployment.kubernetes.io/revision } } \
+         spec { replicas paused selector:@selector strategy { type rollingUpdate { maxSurge maxUnavailable } } template:@template } \
+         status { replicas observedGeneration conditions:@condition }",
+    ),
+    (
+        "apps",
+        "v1",
         "replicasets",
         "ReplicaSet",
         "replicaset",
-        "@meta spec { replicas selector:@selector template:@template } status { replicas conditions:@condition }",
+        "@meta metadata { annotations { deployment.kubernetes.io/revision deployment.kubernetes.io/desired-replicas \
+         deployment.kubernetes.io/max-replicas } } \
+         spec { replicas selector:@selector template:@template } status { replicas availableReplicas conditions:@condition }",
     ),
     (
         "apps",
@@ -236,6 +248,19 @@ pub const KINDS: [Row; 27] = [
         "PriorityClass",
         "priority",
         "@meta value globalDefault preemptionPolicy",
+    ),
+    // What `savings` converts.
+    (
+        "karpenter.sh",
+        "v1",
+        "nodepools",
+        "NodePool",
+        "pool",
+        "@meta spec { weight replicas limits:amounts \
+         disruption { consolidationPolicy consolidateAfter budgets { nodes reasons schedule duration } } \
+         template { metadata { labels:labels annotations { karpenter.sh/do-not-disrupt } } \
+         spec { taints:@taint startupTaints:@taint nodeClassRef { group kind name:class } \
+         requirements { key:key operator values:values minValues } expireAfter terminationGracePeriod } } }",
     ),
     // What the controller has learned about the durations of pods.
     (

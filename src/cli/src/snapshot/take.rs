@@ -15,6 +15,7 @@ use super::aliases::Aliases;
 use super::fields::kept;
 use super::kinds::{Kind, Shapes, kinds};
 use super::saved::{Asked, Header, Refused, SavedCluster};
+use crate::clouds::is_karpenters;
 use crate::print::counted;
 
 /// The namespace of the controller in its manifests. What it has learned is read there if you may not look into all namespaces.
@@ -112,6 +113,15 @@ fn without_sources(catalogue: &Catalogue) -> Catalogue {
     Catalogue::new(catalogue.origin().clone(), types, offerings).named(NO_SOURCE)
 }
 
+/// Names the kind of an object, with its group if it is of Karpenter, which has kinds of the same names as Poolwright.
+fn kind_of(item: &Value) -> String {
+    let text = |field: &str| item[field].as_str().unwrap_or_default();
+    match text("apiVersion").split_once('/') {
+        Some((group, _)) if is_karpenters(group) => format!("{}.{group}", text("kind")),
+        _ => text("kind").to_owned(),
+    }
+}
+
 fn names_least_workers(pod: &Value) -> bool {
     let containers = pod["spec"]["containers"].as_array().into_iter().flatten();
     let mut variables = containers.flat_map(|one| one["env"].as_array().into_iter().flatten());
@@ -149,9 +159,9 @@ impl Taken {
     /// Says what was written to `place`, what it lacks, and what could not be listed.
     pub fn summary(&self, place: &str) -> Vec<String> {
         let header = &self.saved.header;
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for item in &self.saved.items {
-            *counts.entry(item["kind"].as_str().unwrap_or_default()).or_default() += 1;
+            *counts.entry(kind_of(item)).or_default() += 1;
         }
         let counts: Vec<String> = counts.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
         let counts = if counts.is_empty() { "no objects".to_owned() } else { counts.join(", ") };
@@ -161,7 +171,7 @@ impl Taken {
         let mut lines = vec![
             format!("Wrote {place}: {counts}; prices of {}, {age}.", origin.source),
             "Left out: Secrets, events and ended pods; environment variables, commands, arguments, probes and images of containers; \
-             all fields and annotations that no plan reads."
+             userData and tags of node classes; all fields and annotations that no plan reads."
                 .to_owned(),
         ];
         let forbidden = header.forbidden();

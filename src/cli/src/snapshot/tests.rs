@@ -1,5 +1,7 @@
 //! Tests that a snapshot has what plans read, and nothing that is nobody's business.
 
+mod controllers_and_pools;
+
 use std::fs;
 
 use clap::Parser;
@@ -313,8 +315,13 @@ fn a_snapshot_tells_nothing_of_leadership_and_asks_for_no_right_to_list_events()
 
 /// Compares the cluster of a snapshot with what these flags make of it.
 fn what_if(name: &str, changes: &[&str]) -> Value {
+    what_if_of(objects(), name, changes)
+}
+
+/// Compares a cluster of these objects with what these flags make of it.
+fn what_if_of(objects: Vec<Value>, name: &str, changes: &[&str]) -> Value {
     let file = std::env::temp_dir().join(format!("poolwright-snapshot-{name}-{}.json", std::process::id()));
-    fs::write(&file, taken(&cluster(objects(), &["limitranges"])).saved.text()).expect("a file");
+    fs::write(&file, taken(&cluster(objects, &["limitranges"])).saved.text()).expect("a file");
     let typed = ["poolwright", "what-if", "-o", "json", "--snapshot", file.to_str().expect("UTF-8")];
     let typed = typed.iter().chain(changes).copied();
     let Command::WhatIf(flags) = Cli::try_parse_from(typed).expect("flags").command else {

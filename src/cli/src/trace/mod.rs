@@ -4,7 +4,7 @@
 
 mod gpu_map;
 mod reader;
-mod table;
+pub(crate) mod table;
 
 pub use gpu_map::{GpuChoice, GpuMap};
 pub use reader::{Times, Trace, TracePod, read, read_timed};

@@ -7,15 +7,15 @@ use crate::problems::Problems;
 
 /// One column of a format.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Column {
-    pub(super) name: &'static str,
-    pub(super) required: bool,
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    pub(crate) required: bool,
 }
 
 /// A row with its position.
-pub(super) struct Row<'a> {
-    pub(super) file: &'a str,
-    pub(super) line: u64,
+pub(crate) struct Row<'a> {
+    pub(crate) file: &'a str,
+    pub(crate) line: u64,
     columns: &'a [Column],
     positions: &'a [Option<usize>],
     record: &'a StringRecord,
@@ -23,13 +23,13 @@ pub(super) struct Row<'a> {
 
 impl Row<'_> {
     /// Returns the text of a cell; `None` if the file does not have the column.
-    pub(super) fn cell(&self, column: &str) -> Option<&str> {
+    pub(crate) fn cell(&self, column: &str) -> Option<&str> {
         let at = self.columns.iter().position(|known| known.name == column)?;
         self.record.get(self.positions[at]?)
     }
 
     /// Adds a problem of one cell.
-    pub(super) fn problem(
+    pub(crate) fn problem(
         &self,
         problems: &mut Problems,
         column: &str,
@@ -44,7 +44,7 @@ impl Row<'_> {
 
     /// Reads a whole number of at most `most`. Otherwise adds a problem and returns `None`. Returns `None` for a missing column
     /// too.
-    pub(super) fn number(&self, problems: &mut Problems, column: &str, most: u64) -> Option<u64> {
+    pub(crate) fn number(&self, problems: &mut Problems, column: &str, most: u64) -> Option<u64> {
         let text = self.cell(column)?;
         let digits = text.strip_prefix('-').unwrap_or(text);
         let is_integer = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -67,7 +67,7 @@ impl Row<'_> {
 
 /// Reads `text`, calls `each` for every row, and adds the problems of the file itself. Ignores columns that are not in `columns`.
 /// Returns the names of the optional columns that are missing.
-pub(super) fn read(
+pub(crate) fn read(
     file: &str,
     text: &str,
     columns: &[Column],

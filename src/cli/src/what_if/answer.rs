@@ -201,9 +201,7 @@ impl Answer {
 
     /// Records the limits that the rise of the cost exceeds.
     pub fn judge(&mut self, limits: &[Threshold]) {
-        let (delta, before) = (self.difference.usd_per_hour, self.before.usd_per_hour);
-        let above = limits.iter().filter(|limit| delta.is_above(**limit, before));
-        self.exceeded = above.map(|limit| format!("the cost rises by more than {limit}")).collect();
+        self.exceeded = self.difference.usd_per_hour.exceeded(limits, self.before.usd_per_hour);
     }
 }
 

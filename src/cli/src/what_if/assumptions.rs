@@ -67,7 +67,11 @@ pub fn assumptions(
         let without = match without {
             0 => String::new(),
             without => {
-                format!(" {} of them have none, and count with {usual} in a million hours.", count(without))
+                let (have, count_with) = if without == 1 { ("has", "counts") } else { ("have", "count") };
+                format!(
+                    " {} of them {have} none, and {count_with} with {usual} in a million hours.",
+                    count(without)
+                )
             }
         };
         let offerings = counted(spot.len(), "spot offering");
@@ -80,7 +84,7 @@ pub fn assumptions(
     all.push(plain("hours", "A month has 730 hours, in which all nodes run."));
     all.push(plain(
         "load",
-        "Half as much load again means half as many pods again of each workload, rounded up, with volumes of their own.",
+        "Half as much load again means half as many pods again of each workload, rounded up, with volumes of their own. Gangs are added whole.",
     ));
     all.push(plain(
         "nodes",
@@ -110,6 +114,12 @@ mod tests {
         );
         assert!(prices.ends_with(" days ago."), "{prices}");
         assert!(all[2].text.contains("costs each pod $1.00 for each"), "{}", all[2].text);
+        let is_silent = |offering: &&Offering| {
+            offering.id.capacity_type == CapacityType::Spot && offering.interruptions.is_none()
+        };
+        let silent: Vec<&Offering> = offerings.into_iter().filter(is_silent).take(1).collect();
+        let one = assumptions(&silent, "builtin", UsdPerHour::ZERO, date(2026, 8, 1));
+        assert!(one[1].text.contains(" 1 of them has none, and counts with "), "{}", one[1].text);
         let none = assumptions(&[], "builtin", UsdPerHour::ZERO, date(2026, 8, 1));
         assert_eq!(
             (none[0].as_of.as_deref(), none[0].told().as_str()),

@@ -124,6 +124,7 @@ impl Base {
             Some(given) => return Ok(given.clone()),
         };
         let mut files = Files::of(sources, flags.namespace.as_deref())?;
+        let had_pool = files.has_pool();
         for named in &flags.remove {
             told.push(files.remove(named)?);
         }
@@ -132,6 +133,12 @@ impl Base {
         }
         if !flags.pool.is_empty() {
             told.extend(files.add("--pool", source::manifests(&flags.pool)?, Some(is_of_pools))?);
+        }
+        if had_pool && !files.has_pool() {
+            return Err(Failure::bad_input(
+                "--remove: would leave no NodePool, and a plan for files without one buys from the whole catalogue; give --pool a \
+                 NodePool that may buy what the cluster still may, or nothing",
+            ));
         }
         for replicas in &flags.replicas {
             told.push(files.scale(replicas)?);

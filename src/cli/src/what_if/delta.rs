@@ -54,6 +54,12 @@ impl Delta {
         format!("{}{:#}/month", self.sign(), self.size.per_month())
     }
 
+    /// Names the limits that it exceeds.
+    pub fn exceeded(self, limits: &[Threshold], before: UsdPerHour) -> Vec<String> {
+        let above = limits.iter().filter(|limit| self.is_above(**limit, before));
+        above.map(|limit| format!("the cost rises by more than {limit}")).collect()
+    }
+
     /// Returns whether it is a rise above a limit. Without a cost before, every rise is more than any percentage.
     pub fn is_above(self, limit: Threshold, before: UsdPerHour) -> bool {
         if self.is_less || self.is_zero() {

@@ -15,14 +15,9 @@ use crate::exit::Failure;
 /// # Errors
 ///
 /// No pod asks for the model by the label, or nothing with the other model may be bought.
-pub fn replace(snapshot: &mut Snapshot, Replaced { from, to }: &Replaced) -> Result<usize, Failure> {
-    let models = market::models(snapshot);
-    if !models.contains(to.as_str()) {
-        return Err(Failure::bad_input(format!(
-            "--gpu {from}={to}: matches nothing, because nothing with {to} may be bought; {}",
-            pattern::instead(to, &models)
-        )));
-    }
+pub fn replace(snapshot: &mut Snapshot, models: &Replaced) -> Result<usize, Failure> {
+    check_sold(snapshot, models)?;
+    let Replaced { from, to } = models;
     let mut changed: Vec<(PodKey, PodSpec)> = Vec::new();
     let mut asked: BTreeSet<String> = BTreeSet::new();
     // A DaemonSet chooses its nodes by the model, and nothing is bought for it.
@@ -35,12 +30,7 @@ pub fn replace(snapshot: &mut Snapshot, Replaced { from, to }: &Replaced) -> Res
         }
     }
     if changed.is_empty() {
-        let asked: BTreeSet<&str> = asked.iter().map(String::as_str).collect();
-        return Err(Failure::bad_input(format!(
-            "--gpu {from}={to}: matches nothing, because no pod asks for {from} by the label {}; {}",
-            labels::GPU_MODEL,
-            pattern::instead(from, &asked)
-        )));
+        return Err(unasked(models, &asked));
     }
     let pods = changed.len();
     let phase = waiting(snapshot, "another GPU model");
@@ -55,6 +45,28 @@ pub fn replace(snapshot: &mut Snapshot, Replaced { from, to }: &Replaced) -> Res
         });
     }
     Ok(pods)
+}
+
+/// Checks that the model to ask for may be bought.
+pub fn check_sold(snapshot: &Snapshot, Replaced { from, to }: &Replaced) -> Result<(), Failure> {
+    let models = market::models(snapshot);
+    if models.contains(to.as_str()) {
+        return Ok(());
+    }
+    Err(Failure::bad_input(format!(
+        "--gpu {from}={to}: matches nothing, because nothing with {to} may be bought; {}",
+        pattern::instead(to, &models)
+    )))
+}
+
+/// Says that no pod asks for the model, and which they ask for.
+pub fn unasked(Replaced { from, to }: &Replaced, asked: &BTreeSet<String>) -> Failure {
+    let asked: BTreeSet<&str> = asked.iter().map(String::as_str).collect();
+    Failure::bad_input(format!(
+        "--gpu {from}={to}: matches nothing, because no pod asks for {from} by the label {}; {}",
+        labels::GPU_MODEL,
+        pattern::instead(from, &asked)
+    ))
 }
 
 /// Returns the models that a pod asks for.

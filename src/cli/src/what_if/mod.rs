@@ -6,6 +6,7 @@
 mod answer;
 mod assumptions;
 mod base;
+mod commitment;
 mod csv_lines;
 mod delta;
 mod difference;
@@ -13,10 +14,13 @@ mod gpu;
 mod load;
 mod markdown;
 pub mod market;
+mod node_prices;
 mod objects;
 mod outage;
 mod outcome;
+mod over_time;
 mod owned;
+mod page;
 pub mod pattern;
 mod rows;
 mod runner_up;
@@ -34,33 +38,44 @@ use poolwright_catalog::{Catalogue, Offering};
 use poolwright_core::plan::PlanOptions;
 use poolwright_core::{PodKey, Snapshot};
 use poolwright_report::plan::Document;
-use poolwright_terms::NodeClassRef;
+use poolwright_terms::{NodeClassRef, one_line};
 
-use crate::args::{Factor, InputFlags, SharingMode, WhatIfFlags, WhatIfFormat};
+use crate::args::{Factor, InputFlags, Question, SharingMode, WhatIfFlags, WhatIfFormat};
 use crate::exit::{ExitStatus, Failure, unless_gone};
 use crate::plan::{Given, Input, Planned, buyable, prepare_given};
 use crate::price_age;
-use crate::print::{TableLayout, counted};
+use crate::print::{Progress, TableLayout, counted};
 
 use answer::{Answer, RunnerUp, State};
 use base::Base;
+use markdown::MARK;
 pub use markdown::cell;
 use outcome::Outcome;
 
-/// Compares the two plans and prints the answer.
+/// Compares the two plans and prints the answer, or answers another question.
 pub fn run(flags: &WhatIfFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
+    if let Some(Question::Commitment(flags)) = &flags.command {
+        return commitment::run(flags, out);
+    }
+    if let Some(trace) = &flags.trace {
+        return over_time::run(flags, trace, out);
+    }
     let mut answer = answered(flags)?;
     answer.judge(&flags.fail_above);
-    let status = match (answer.exceeded.is_empty(), answer.differs) {
-        (false, _) => ExitStatus::AboveLimit,
-        (true, true) => ExitStatus::Different,
-        (true, false) => ExitStatus::Done,
-    };
     let mut text = Vec::new();
     print(&answer, flags.output, &mut text).map_err(Failure::writing)?;
     // Who looks at the exit code may read only the verdict.
     unless_gone(out.write_all(&text).and_then(|()| out.flush()))?;
-    Ok(status)
+    Ok(status(!answer.exceeded.is_empty(), answer.differs))
+}
+
+/// Returns the outcome of a comparison.
+fn status(is_above: bool, differs: bool) -> ExitStatus {
+    match (is_above, differs) {
+        (true, _) => ExitStatus::AboveLimit,
+        (false, true) => ExitStatus::Different,
+        (false, false) => ExitStatus::Done,
+    }
 }
 
 fn print(answer: &Answer, format: WhatIfFormat, out: &mut impl Write) -> io::Result<()> {
@@ -76,16 +91,23 @@ fn print(answer: &Answer, format: WhatIfFormat, out: &mut impl Write) -> io::Res
         }
         WhatIfFormat::Csv => csv_lines::print(answer, out),
         WhatIfFormat::Markdown => markdown::print(answer, out),
+        WhatIfFormat::Html => page::print(answer, out),
     }
+}
+
+/// Checks that there is something to compare.
+fn check_change(flags: &WhatIfFlags) -> Result<(), Failure> {
+    if flags.has_change() {
+        return Ok(());
+    }
+    Err(Failure::bad_input(
+        "there is no change to compare; add one, such as -f, --without or --load (`poolwright help what-if` lists them)",
+    ))
 }
 
 /// Makes both plans, and compares them.
 fn answered(flags: &WhatIfFlags) -> Result<Answer, Failure> {
-    if !flags.has_change() {
-        return Err(Failure::bad_input(
-            "there is no change to compare; add one, such as -f, --without or --load (`poolwright help what-if` lists them)",
-        ));
-    }
+    check_change(flags)?;
     let base = Base::read(flags)?;
     let mut prices = base.catalogue.clone();
     let (namespace, search, now) = (flags.namespace.as_deref(), &flags.search, base.now);
@@ -95,7 +117,8 @@ fn answered(flags: &WhatIfFlags) -> Result<Answer, Failure> {
     let before = match base.given() {
         Some(given) => {
             let (mut input, options) = prepared(&flags.input(), given)?;
-            let planner = Planner { flags, options, prices: &prices, lost: BTreeSet::new(), now };
+            let progress = Progress::begin("planning before the change");
+            let planner = Planner { flags, options, prices: &prices, lost: BTreeSet::new(), now, progress };
             planner.state(&mut input)?.0
         }
         None => base::nothing(),
@@ -104,7 +127,8 @@ fn answered(flags: &WhatIfFlags) -> Result<Answer, Failure> {
     let given = base.changed(flags, &mut changes)?;
     let (mut input, options) = prepared(&changed_flags(flags, &mut changes)?, given)?;
     let lost = change(flags, &mut input.snapshot, &mut prices, &mut changes)?;
-    let planner = Planner { flags, options, prices: &prices, lost, now };
+    let progress = Progress::begin("planning after the change");
+    let planner = Planner { flags, options, prices: &prices, lost, now, progress };
     let (after, chosen) = planner.state(&mut input)?;
     let mut answer = Answer::of(&before, &after);
     answer.runner_up = planner.runner_up(&mut input, &chosen)?;
@@ -119,7 +143,9 @@ fn answered(flags: &WhatIfFlags) -> Result<Answer, Failure> {
     let buys = |pool: &str| chosen.nodes.iter().any(|node| node.pool.as_deref() == Some(pool));
     let not_ready = input.told_of_pools.iter().filter(|(pool, _)| buys(&pool.0));
     let not_ready = not_ready.map(|(pool, told)| format!("NodePool {pool}: the plan buys there. {told}"));
-    answer.notes = not_ready.chain(base.notes.iter().cloned()).chain(chosen.notes.iter().cloned()).collect();
+    let of_nodes = node_prices::notes(&input.snapshot, &prices);
+    let others = base.notes.iter().cloned().chain(of_nodes).chain(chosen.notes.iter().cloned());
+    answer.notes = not_ready.chain(others).collect();
     Ok(answer)
 }
 
@@ -172,6 +198,23 @@ fn change(
         let pods = gpu::replace(snapshot, models)?;
         told.push(format!("--gpu: {} instead of {} for {}", models.to, models.from, counted(pods, "pod")));
     }
+    change_market(flags, snapshot, prices, told)?;
+    let mut lost = BTreeSet::new();
+    for zone in &flags.outage {
+        lost.extend(outage::outage(snapshot, zone)?);
+        told.push(format!("--outage: zone {zone} is out"));
+    }
+    change_interruptions(flags, snapshot, told)?;
+    Ok(lost)
+}
+
+/// Changes what may be bought and its prices, and says what changed.
+fn change_market(
+    flags: &WhatIfFlags,
+    snapshot: &mut Snapshot,
+    prices: &mut Catalogue,
+    told: &mut Vec<String>,
+) -> Result<(), Failure> {
     if flags.spot {
         market::with_spot(snapshot)?;
         told.push("--spot: every pool may buy spot nodes".to_owned());
@@ -188,16 +231,20 @@ fn change(
         market::price(snapshot, prices, change)?;
         told.push(format!("--price: {}", change.written));
     }
-    let mut lost = BTreeSet::new();
-    for zone in &flags.outage {
-        lost.extend(outage::outage(snapshot, zone)?);
-        told.push(format!("--outage: zone {zone} is out"));
-    }
+    Ok(())
+}
+
+/// Changes the interruption rates, and says so.
+fn change_interruptions(
+    flags: &WhatIfFlags,
+    snapshot: &mut Snapshot,
+    told: &mut Vec<String>,
+) -> Result<(), Failure> {
     if let Some(times) = flags.interruptions {
         market::interrupt(snapshot, times)?;
         told.push(format!("--interruptions: {times} times the rates of spot offerings"));
     }
-    Ok(lost)
+    Ok(())
 }
 
 /// What plans of one side share.
@@ -209,12 +256,14 @@ struct Planner<'a> {
     /// The pods that are lost.
     lost: BTreeSet<PodKey>,
     now: Timestamp,
+    progress: Progress,
 }
 
 impl Planner<'_> {
     /// Plans for the input, and for half as many pods again. Also returns the plan for the input.
     fn state(&self, input: &mut Input) -> Result<(State, Document), Failure> {
         let (outcome, document) = self.outcome(input)?;
+        self.progress.say("planning for half as many pods again");
         let at_half_more = match load::multiplied(&input.snapshot, Factor::HALF_MORE) {
             Ok(more) => Some(with_snapshot(input, more, |input| self.outcome(input))?.0),
             // Without pods, nothing grows.
@@ -227,6 +276,7 @@ impl Planner<'_> {
     fn runner_up(&self, input: &mut Input, chosen: &Document) -> Result<Option<RunnerUp>, Failure> {
         let Some(name) = runner_up::main_type(chosen) else { return Ok(None) };
         let Some(other) = runner_up::without(&input.snapshot, &name) else { return Ok(None) };
+        self.progress.say(format!("planning without {}, for the runner-up", one_line(&name)));
         let planned = with_snapshot(input, other, |input| self.planned(input))?;
         Ok(Some(runner_up::described(name, chosen, &planned.document)))
     }

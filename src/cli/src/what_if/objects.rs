@@ -4,6 +4,7 @@
 mod tests;
 
 use poolwright_intake::manifest;
+use poolwright_terms::API_VERSION;
 use serde_json::{Value, json};
 
 use super::owned::{Id, is_of_cluster};
@@ -78,6 +79,11 @@ impl Files {
         self.objects().next().is_none()
     }
 
+    /// Returns whether there is a NodePool of Poolwright.
+    pub fn has_pool(&self) -> bool {
+        self.objects().any(|one| one["kind"] == "NodePool" && one["apiVersion"] == API_VERSION)
+    }
+
     /// Returns the files with the changed objects.
     pub fn sources(self) -> Vec<Source> {
         let written = |File { source, objects, is_changed }| {
@@ -120,7 +126,7 @@ impl Files {
         for object in objects() {
             let id = Id::of(object, &self.namespace);
             let takes_all = !is_of_pools(text(object, "kind"));
-            // A snapshot has no Deployments, but what they have made.
+            // The base may lack a Deployment, and have what it has made.
             let is_of = |old: &Value| {
                 Id::of(old, &self.namespace).is(&id) || (takes_all && id.owns(old, &self.namespace))
             };

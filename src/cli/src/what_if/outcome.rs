@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use poolwright_catalog::{Catalogue, OfferingId, UsdPerHour, Zone};
+use poolwright_catalog::{Catalogue, OfferingId, UsdPerHour};
 use poolwright_core::{Claim, ClaimName, Node, PodKey, PodPhase, PodRole, Snapshot};
 use poolwright_report::Cost;
 use poolwright_report::plan::{Document, NewNode, Refusal};
 use poolwright_terms::{CapacityType, domains, labels};
 use serde::Serialize;
+
+use crate::savings::price;
 
 /// A kind of node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -33,7 +35,7 @@ impl fmt::Display for NodeKind {
 pub struct Nodes {
     /// How many.
     pub count: usize,
-    /// The price of each; `None` if it is unknown.
+    /// The price of each; `None` if it is unknown for all.
     pub each: Option<UsdPerHour>,
 }
 
@@ -159,7 +161,7 @@ impl Outcome {
     fn add(&mut self, kind: NodeKind, each: Option<UsdPerHour>) {
         let nodes = self.nodes.entry(kind).or_default();
         nodes.count += 1;
-        nodes.each = each;
+        nodes.each = each.or(nodes.each);
         self.cost.add(each);
     }
 
@@ -254,12 +256,7 @@ fn of_labels(node: &Node, prices: &Catalogue) -> (NodeKind, Option<UsdPerHour>) 
         zone: label(labels::ZONE),
         capacity_type: capacity.unwrap_or(CapacityType::OnDemand),
     };
-    let id = OfferingId {
-        instance_type: kind.instance_type.as_str().into(),
-        zone: Zone::new(kind.zone.as_str()),
-        capacity_type: kind.capacity_type,
-    };
-    let price = prices.offering(&id).and_then(|offering| offering.price.known());
+    let price = price::of_node(node, None, prices).ok().map(|priced| priced.price);
     (kind, price)
 }
 

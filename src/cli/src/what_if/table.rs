@@ -54,7 +54,9 @@ pub fn told(RunnerUp { without, usd_per_hour_more, waits_more, buys }: &RunnerUp
     let cost = if usd_per_hour_more.is_zero() {
         "costs the same".to_owned()
     } else {
-        format!("costs {usd_per_hour_more}")
+        let size = usd_per_hour_more.to_string();
+        let (sign, word) = if usd_per_hour_more.sign() == "-" { ('-', "less") } else { ('+', "more") };
+        format!("costs {} {word}", size.trim_start_matches(sign))
     };
     let waits = match waits_more {
         0 => String::new(),
@@ -199,12 +201,12 @@ mod tests {
         };
         assert_eq!(
             told(&runner_up),
-            "Runner-up: without g5.xlarge it costs +$2.00/h; it buys 1 x g6.xlarge in a (spot)."
+            "Runner-up: without g5.xlarge it costs $2.00/h more; it buys 1 x g6.xlarge in a (spot)."
         );
         (runner_up.waits_more, runner_up.buys) = (2, Vec::new());
         assert_eq!(
             told(&runner_up),
-            "Runner-up: without g5.xlarge it costs +$2.00/h, and 2 pods more would wait; it buys nothing."
+            "Runner-up: without g5.xlarge it costs $2.00/h more, and 2 pods more would wait; it buys nothing."
         );
     }
 }

@@ -52,7 +52,7 @@ fn from_nothing_the_difference_is_the_whole_cost() {
     assert_eq!(all.after.usd_per_hour, UsdPerHour::from_micros(2_012_000));
     assert_eq!(all.difference.usd_per_hour.to_string(), "+$2.01/h");
     assert!(all.differs && all.difference.added == ["default/render-a", "default/render-b"]);
-    assert!(all.verdict.ends_with("; 2 more g5.xlarge; nothing waits"), "{}", all.verdict);
+    assert!(all.verdict.ends_with("; 2 more g5.xlarge; 2 pods are added; nothing waits"), "{}", all.verdict);
     assert_eq!(
         all.after.usd_per_hour_at_half_more_load,
         Some(UsdPerHour::from_micros(3_018_000)),
@@ -94,6 +94,9 @@ fn a_rise_of_prices_changes_the_cost_and_no_node() {
 fn without_a_type_pods_move_and_an_outage_moves_them_too() {
     let without = found(&with(&["--without", "g5.xlarge"]));
     assert_eq!(without.difference.moves.len(), 2, "{}", without.verdict);
+    let nothing = found(&with(&["--without", "*"]));
+    let said = "pool gpu: NoOfferingMatches: KwokNodeClass `aws` has no offering";
+    assert!(nothing.notes.iter().any(|note| note.starts_with(said)), "{:?}", nothing.notes);
     let outage = found(&with(&["--outage", "zone=us-east-1a"]));
     assert!(outage.after.waiting.is_empty(), "{}", outage.verdict);
     assert!(outage.difference.nodes.iter().all(|node| node.after == 0 || node.zone != "us-east-1a"));
@@ -109,6 +112,7 @@ fn spot_costs_less_and_a_change_that_matches_nothing_is_refused() {
         (&["--outage", "zone=us-east-1z"], "matches nothing"),
         (&["--price", "g55.*=+5%"], "matches nothing"),
         (&["--remove", "pod/render-c"], "did you mean pod/render-a?"),
+        (&["--remove", "nodepool/gpu"], "would leave no NodePool"),
         (&["--sharing", "none"], "matches nothing"),
         (&["--gpu", "h100=l4"], "no pod asks for h100"),
         (&["--gpu", "a10g=l44"], "nothing with l44 may be bought"),
@@ -178,6 +182,41 @@ fn an_object_that_is_not_read_on_one_side_is_a_difference() {
         "{}",
         more.verdict
     );
+}
+
+#[test]
+fn a_node_has_the_price_of_its_region_and_what_is_not_known_of_prices_is_told() {
+    let node = |name: &str, kind: &str, more: &str| {
+        format!(
+            "{{apiVersion: v1, kind: Node, metadata: {{name: {name}, uid: {name}, labels: {{
+              node.kubernetes.io/instance-type: {kind}, topology.kubernetes.io/zone: us-central1-a,
+              topology.kubernetes.io/region: us-central1{more}}}}}, status: {{allocatable: {{cpu: '7', memory: 28Gi, pods: '110'}},
+              conditions: [{{type: Ready, status: 'True'}}]}}}}\n"
+        )
+    };
+    let spot = ", cloud.google.com/gke-provisioning: spot";
+    let odd = ", karpenter.sh/capacity-type: odd";
+    let base = [
+        node("a", "g2-standard-8", spot),
+        node("b", "g2-standard-8", ""),
+        node("c", "g2-standard-8", odd),
+        node("d", "m5.large", spot),
+    ];
+    let file = file("region", &base.join("---\n"));
+    let path = file.to_str().expect("UTF-8");
+    let dearer = found(&["--base", path, "--provider", "gcp", "--price", "g2-standard-8=+100%"]);
+    fs::remove_file(&file).expect("the file is there");
+    let amount = |text: &str| text.parse::<UsdPerHour>().expect("an amount");
+    let known = amount("0.479872") + amount("0.853624");
+    let side = (dearer.before.usd_per_hour, dearer.before.unknown_prices);
+    assert_eq!((side, dearer.after.usd_per_hour), ((known, 2), known.times(2)), "{:?}", dearer.notes);
+    for said in [
+        "1 node does not say how it was bought, so it counts as on demand",
+        "node c has no known price, because its label karpenter.sh/capacity-type=odd is no known capacity type; ",
+        "node d has no known price, because the catalogue has no type m5.large; --catalogue takes ",
+    ] {
+        assert!(dearer.notes.iter().any(|note| note.starts_with(said)), "{said}: {:?}", dearer.notes);
+    }
 }
 
 #[test]

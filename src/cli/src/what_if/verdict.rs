@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use super::delta::Delta;
 use super::difference::Difference;
 use super::outcome::{Outcome, Unplanned};
 use crate::print::{count, counted};
@@ -11,9 +12,9 @@ use crate::print::{count, counted};
 const TYPES_NAMED: usize = 3;
 
 /// Says what a change costs, which nodes differ, and what becomes of pods:
-/// `+$3.42/h (+12.0 %), +$2,496.60/month; 3 more g5.2xlarge; 4 pods move; nothing waits`.
+/// `+$3.42/h (+12.0 %), +$2,496.60/month; 3 more g5.2xlarge; 4 pods move; nothing waits`. Whatever makes the sides differ is in it.
 pub fn verdict(before: &Outcome, after: &Outcome, difference: &Difference) -> String {
-    let mut parts = vec![cost(before, difference)];
+    let mut parts = vec![cost(before, after, difference)];
     let unknown = after.cost.unknown_prices;
     if unknown > 0 {
         parts.push(format!("{} of unknown price not counted", counted(unknown, "node")));
@@ -24,16 +25,23 @@ pub fn verdict(before: &Outcome, after: &Outcome, difference: &Difference) -> St
     };
     parts.extend(of(difference.moves.len(), "moves", "move"));
     parts.extend(of(difference.lost.len(), "is lost", "are lost"));
-    let removed = of(difference.removed.len(), "is removed", "are removed");
+    let added = difference.added.len();
     // Pods that are made anew under other names are both.
-    parts.extend(removed.map(|removed| match difference.added.len() {
-        0 => removed,
-        added => format!("{removed}, and {} added", count(added)),
-    }));
-    let waiting = after.waiting();
+    parts.extend(match of(difference.removed.len(), "is removed", "are removed") {
+        Some(removed) if added > 0 => Some(format!("{removed}, and {} added", count(added))),
+        None => of(added, "is added", "are added"),
+        removed => removed,
+    });
+    let (waited, waiting) = (before.waiting(), after.waiting());
     parts.push(match (waiting, difference.waits.len()) {
+        (0, _) if waited > 0 => "nothing waits any more".to_owned(),
         (0, _) => "nothing waits".to_owned(),
-        (_, 0) => format!("{}, as before", of(waiting, "waits", "wait").unwrap_or_default()),
+        (_, 0) if waited == waiting => {
+            format!("{}, as before", of(waiting, "waits", "wait").unwrap_or_default())
+        }
+        (_, 0) => {
+            format!("{} instead of {}", of(waiting, "waits", "wait").unwrap_or_default(), count(waited))
+        }
         (_, more) if more == waiting => of(waiting, "waits", "wait").unwrap_or_default(),
         (_, more) => {
             format!(
@@ -82,10 +90,12 @@ fn said<T: PartialEq>(before: &[T], after: &[T], now: String, no_more: &str) -> 
     Some(if before == after { format!("{now}, as before") } else { now })
 }
 
-fn cost(before: &Outcome, difference: &Difference) -> String {
+fn cost(before: &Outcome, after: &Outcome, difference: &Difference) -> String {
     let delta = difference.cost;
     if delta.is_zero() {
-        return "the cost stays the same".to_owned();
+        let loss = Delta::between(before.risk, after.risk);
+        let loss = if loss.is_zero() { String::new() } else { format!("; expected loss {loss}") };
+        return format!("the cost stays the same{loss}");
     }
     let percent = delta.percent_of(before.cost.usd_per_hour);
     let percent = percent.map_or_else(String::new, |percent| format!(" ({percent})"));
@@ -154,8 +164,19 @@ mod tests {
         );
         assert_eq!(
             told(&before, &after),
-            "-$1.00/h (-50.0 %), -$730.00/month; 1 fewer g5.xlarge; 1 pod is lost; 2 pods wait, 1 of them only after the change"
+            "-$1.00/h (-50.0 %), -$730.00/month; 1 fewer g5.xlarge; 1 pod is lost; 2 pods are added; 2 pods wait, 1 of them only after \
+             the change"
         );
+        let mut riskier = before.clone();
+        riskier.risk = "0.5".parse().expect("an amount");
+        assert_eq!(
+            told(&before, &riskier),
+            "the cost stays the same; expected loss +$0.5000/h; the same nodes; 1 pod waits, as before"
+        );
+        let one =
+            outcome("2", &[("g5.xlarge", 2)], &[("a", Place::Waits), ("b", Place::Node("n".to_owned()))]);
+        let two = outcome("2", &[("g5.xlarge", 2)], &[("a", Place::Waits), ("b", Place::Waits)]);
+        assert_eq!(told(&two, &one), "the cost stays the same; the same nodes; 1 pod waits instead of 2");
         let nothing = Outcome::default();
         assert_eq!(
             told(&nothing, &outcome("1", &[("a", 1), ("b", 1), ("c", 1), ("d", 2)], &[])),
@@ -169,7 +190,7 @@ mod tests {
         let mut after = outcome("1", &[], &[]);
         assert_eq!(
             told(&before, &after),
-            "the cost stays the same; the same nodes; 2 pods are removed; nothing waits"
+            "the cost stays the same; the same nodes; 2 pods are removed; nothing waits any more"
         );
         after.places.insert("c".to_owned(), Place::Node("n".to_owned()));
         let refusal = |pods| Refusal { object: format!("Job ml/a{pods}"), pods };
@@ -177,7 +198,7 @@ mod tests {
         after.unplanned.unread = vec!["Trainer ml/a".to_owned()];
         assert_eq!(
             told(&before, &after),
-            "the cost stays the same; the same nodes; 2 pods are removed, and 1 added; nothing waits; 5 pods are refused; \
+            "the cost stays the same; the same nodes; 2 pods are removed, and 1 added; nothing waits any more; 5 pods are refused; \
              1 object that makes pods is not read"
         );
         assert!(

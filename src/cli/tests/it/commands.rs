@@ -10,6 +10,7 @@ fn commands_print_what_is_documented() {
         .register_bin("poolwright", std::path::Path::new(env!("CARGO_BIN_EXE_poolwright")))
         .env("POOLWRIGHT_TODAY", "2026-01-15")
         .env("COLUMNS", "")
+        .env("LC_ALL", "C.UTF-8")
         .case("src/cli/tests/cmd/*.trycmd")
         .case("docs/cli/*.md")
         .run();

@@ -1,6 +1,7 @@
 //! Tests of the command as its users see it: what they type, what it prints, and whether its plans are correct.
 
 mod api;
+mod browser;
 mod check;
 mod chosen_units;
 mod class_provider;
@@ -11,6 +12,7 @@ mod daemonsets;
 mod deployment;
 mod dumps;
 mod durations;
+mod examples;
 mod explain;
 mod forged;
 mod mistaken;

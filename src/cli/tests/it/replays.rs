@@ -74,7 +74,7 @@ fn the_cost_of_a_replay_can_be_recomputed_from_its_record() {
 
 #[test]
 fn the_same_command_prints_and_records_the_same_byte_for_byte() {
-    for format in ["text", "csv", "json"] {
+    for format in ["text", "csv", "json", "html"] {
         let play = |name: &str| replay(&format!("{format}-{name}"), &["-o", format]);
         assert_eq!(play("one"), play("two"));
     }

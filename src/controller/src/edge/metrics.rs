@@ -1,10 +1,12 @@
 //! All metrics, in one struct with its own registry. Units are base units. Labels have few values: pools, stages, reasons and
-//! kinds, never pods or claims. `docs/metrics.md` lists the same metrics; a test compares them.
+//! kinds, never pods or claims. Only those of [`OpenCost`] name nodes. `docs/metrics.md` lists the same metrics; a test compares them.
 
 use prometheus::{
     Counter, Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
     IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
+
+use super::opencost::OpenCost;
 
 /// Handles of all metrics; clones share them.
 #[derive(Clone, Debug)]
@@ -74,6 +76,16 @@ pub struct Metrics {
     pub life_ended: IntGauge,
     /// Whether a ConfigMap of the controller cannot be read and is left alone, by its name.
     pub saved_state_ignored: IntGaugeVec,
+    /// Rows written to the ledger.
+    pub ledger_rows_written: IntCounter,
+    /// Rows that wait to be written to the ledger.
+    pub ledger_rows_waiting: IntGauge,
+    /// Rows that the ledger lacks, because too many waited. Should stay 0.
+    pub ledger_rows_lost: IntCounter,
+    /// Failed reads and writes of the ledger.
+    pub ledger_failures: IntCounterVec,
+    /// When rows were last written to the ledger, in seconds since 1970.
+    pub ledger_last_success: IntGauge,
     /// Launches, by provider and result.
     pub launches: IntCounterVec,
     /// Failed offerings, by instance type and reason.
@@ -119,6 +131,8 @@ pub struct Metrics {
     pub events: IntCounterVec,
     /// Events not written, by cause.
     pub events_dropped: IntCounterVec,
+    /// Prices of nodes, by the names of OpenCost.
+    pub opencost: OpenCost,
 }
 
 fn money_counter(registry: &Registry, name: &str, help: &str) -> prometheus::Result<Counter> {
@@ -161,7 +175,12 @@ fn int_gauges(
     Ok(metric)
 }
 
-fn gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> prometheus::Result<GaugeVec> {
+pub(super) fn gauges(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> prometheus::Result<GaugeVec> {
     let metric = GaugeVec::new(Opts::new(name, help), labels)?;
     registry.register(Box::new(metric.clone()))?;
     Ok(metric)
@@ -376,6 +395,32 @@ impl Metrics {
                 "1 while a ConfigMap of Poolwright cannot be read, so that nothing in it counts and nothing is stored.",
                 &["configmap"],
             )?,
+            ledger_rows_written: counter(
+                r,
+                "poolwright_ledger_rows_written_total",
+                "Rows written to the ledger.",
+            )?,
+            ledger_rows_waiting: int_gauge(
+                r,
+                "poolwright_ledger_rows_waiting",
+                "Rows that wait to be written to the ledger.",
+            )?,
+            ledger_rows_lost: counter(
+                r,
+                "poolwright_ledger_rows_lost_total",
+                "Rows that the ledger lacks, because too many waited to be written.",
+            )?,
+            ledger_failures: counters(
+                r,
+                "poolwright_ledger_failures_total",
+                "Failed reads and writes of the ledger; each is retried.",
+                &["call"],
+            )?,
+            ledger_last_success: int_gauge(
+                r,
+                "poolwright_ledger_last_success_timestamp_seconds",
+                "When this process last wrote to the ledger, in seconds since 1970; 0 if it has not.",
+            )?,
             launches: counters(
                 r,
                 "poolwright_launches_total",
@@ -469,6 +514,7 @@ impl Metrics {
                 "Events not written.",
                 &["cause"],
             )?,
+            opencost: OpenCost::new(r)?,
             registry,
         })
     }
@@ -502,6 +548,7 @@ mod tests {
         for one in [&m.events, &m.events_dropped, &m.tolerations_refused, &m.unreadable, &m.task_failures] {
             one.with_label_values(&["x"]).inc();
         }
+        m.ledger_failures.with_label_values(&["x"]).inc();
         for one in
             [&m.launches, &m.offerings_failed, &m.terminations, &m.actions, &m.disruptions, &m.evictions]
         {
@@ -522,6 +569,7 @@ mod tests {
         m.pool_retiring.with_label_values(&["x"]).set(1);
         m.pool_retiring_cost.with_label_values(&["x"]).set(1.0);
         m.prices_as_of.with_label_values::<&str>(&[]).set(1.0);
+        m.opencost.show(&[crate::edge::opencost::tests::NODE]);
         m
     }
 

@@ -7,5 +7,6 @@ pub mod clock;
 pub mod events;
 pub mod http;
 pub mod metrics;
+pub mod opencost;
 pub mod signal;
 pub mod stoppable;

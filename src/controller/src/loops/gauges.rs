@@ -15,6 +15,7 @@ use poolwright_report::{PoolSums, WaitingPods};
 use tracing::error;
 
 use super::leader_loop::LeaderLoop;
+use super::priced_nodes;
 use crate::config::Config;
 use crate::edge::metrics::Metrics;
 use crate::edge::signal::Receiver;
@@ -133,6 +134,7 @@ fn count(number: usize) -> i64 {
 fn measure(shown: &mut Shown, snapshot: &Snapshot, metrics: &Metrics) {
     if shown.changes(snapshot) {
         measure_pools(snapshot, metrics);
+        priced_nodes::measure(snapshot, metrics);
     }
     metrics.life_kinds.set(count(snapshot.lives.tables().len()));
     metrics.life_ended.set(snapshot.lives.ended().into());
@@ -250,6 +252,32 @@ mod tests {
         ] {
             assert!(text.lines().any(|one| one == line), "{line}: {text}");
         }
+    }
+
+    #[test]
+    fn a_node_with_a_known_price_has_the_metrics_of_opencost() {
+        let with_node = |name: &str, price: Option<UsdPerHour>| {
+            let mut claim = Claim::clone(&claim(name, "a", &["Launched", "Registered"]));
+            let offering = claim.offerings[0].offering.clone();
+            claim.launched =
+                Some(poolwright_core::Launched { provider_id: format!("kwok://{name}"), offering });
+            claim.node_name = Some(format!("node-{name}"));
+            claim.offerings[0].price = price;
+            Arc::new(claim)
+        };
+        let price = Some(UsdPerHour::from_micros(1_006_000));
+        let claims = [with_node("known", price), with_node("unknown", None), claim("pending", "a", &[])];
+        let snapshot = Snapshot {
+            claims: claims.into_iter().map(|claim| (claim.name.clone(), claim)).collect(),
+            ..Snapshot::default()
+        };
+        let metrics = Metrics::new().unwrap();
+        measure(&mut Shown::default(), &snapshot, &metrics);
+        let text = metrics.text().unwrap();
+        let all: Vec<&str> =
+            text.lines().filter(|line| line.starts_with("node_total_hourly_cost{")).collect();
+        let labels = r#"instance_type="g5.xlarge",node="node-known",provider_id="kwok://known""#;
+        assert_eq!(all, [format!("node_total_hourly_cost{{{labels}}} 1.006")], "{text}");
     }
 
     #[test]

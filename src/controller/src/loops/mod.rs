@@ -7,6 +7,7 @@ pub mod deadlines;
 pub mod gauges;
 pub mod interruptions;
 pub mod leader_loop;
+pub mod ledger;
 pub mod lifecycle;
 pub mod lives;
 mod moves;
@@ -15,6 +16,7 @@ mod own_config_map;
 pub mod plan_events;
 pub mod planner;
 pub mod pool_status;
+mod priced_nodes;
 mod quarantine;
 
 use std::sync::Arc;
@@ -30,6 +32,7 @@ use compute::Compute;
 use gauges::Gauges;
 use interruptions::Interruptions;
 use leader_loop::Leading;
+use ledger::KeepLedger;
 use lifecycle::Lifecycle;
 use lives::KeepLives;
 use node_classes::NodeClasses;
@@ -51,6 +54,10 @@ pub fn start(
     tasks.spawn("pool status", leading.clone().run(PoolStatus::new(context())));
     tasks.spawn("lives", leading.clone().run(KeepLives::new(config, context())));
     tasks.spawn("interruptions", leading.clone().run(Interruptions::new(context(), executor())));
+    if let Some(store) = &config.ledger {
+        let ledger = KeepLedger::new(store.clone(), &config.lease.identity, context());
+        tasks.spawn("ledger", leading.clone().run(ledger));
+    }
     let classes = NodeClasses::new(context());
     if classes.is_needed() {
         tasks.spawn("node class status", leading.clone().run(classes));

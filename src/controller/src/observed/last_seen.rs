@@ -40,6 +40,11 @@ impl<K: Resource + Clone> LastSeen<K> {
         self.0.retain(|name, _| names.contains(name.as_str()));
     }
 
+    /// Looks at the object as last seen, without copying it.
+    pub fn view<T>(&self, name: &str, look: impl FnOnce(&K) -> T) -> Option<T> {
+        self.0.get(name).map(look)
+    }
+
     /// Returns the object as last seen.
     pub fn get(&self, name: &str) -> Option<K> {
         self.0.get(name).cloned()

@@ -133,6 +133,14 @@ impl World {
         self.lock().nodes.get(name)
     }
 
+    /// Returns the UID and the creation time of the node with this name.
+    pub fn birth_of_node(&self, name: &str) -> Option<(String, Timestamp)> {
+        let birth = |node: &k8s::Node| {
+            node.metadata.uid.clone().zip(node.metadata.creation_timestamp.as_ref().map(|time| time.0))
+        };
+        self.lock().nodes.view(name, birth).flatten()
+    }
+
     /// Returns the catalogue of this node class, if known.
     pub fn catalogue(&self, class: &NodeClassRef) -> Option<Arc<Catalogue>> {
         self.view(|all| all.catalogues.get(class)?.as_ref().ok().cloned())

@@ -210,13 +210,18 @@ fn has_media_extensions(resource: &ResourceName) -> bool {
 /// Returns the number of GPUs that a pod requests, in thousandths.
 pub(crate) fn gpu_milli(spec: &PodSpec) -> u64 {
     let whole = spec.requests.get(ResourceName::NVIDIA_GPU).saturating_mul(1000);
-    let instances =
-        spec.requests.iter().filter(|(name, _)| name.as_str().starts_with(ResourceName::MIG_PREFIX));
-    let cut = instances.map(|(name, count)| {
-        let slices = profile_of(name).and_then(|profile| MigGeometry::Seven.placements(profile));
-        slices.map_or(0, |slices| count.saturating_mul(1000) * u64::from(slices.compute) / 7)
+    let cut = cut_milli(MigGeometry::Seven, &spec.requests);
+    whole.saturating_add(cut).saturating_add(spec.gpu_share.unwrap_or(0).into())
+}
+
+/// Returns how much of GPUs that are cut in this way the MIG instances of a request have, in thousandths of a GPU, by their compute.
+pub(crate) fn cut_milli(geometry: MigGeometry, requests: &ResourceList) -> u64 {
+    let cut = requests.iter().map(|(name, count)| {
+        let of = profile_of(name).and_then(|profile| geometry.placements(profile));
+        let compute = of.map_or(0, |one| u64::from(one.compute));
+        count.saturating_mul(1000).saturating_mul(compute) / u64::from(geometry.compute_slices())
     });
-    whole.saturating_add(cut.sum()).saturating_add(spec.gpu_share.unwrap_or(0).into())
+    cut.sum()
 }
 
 /// The GPUs of a node's machine, and how often the node advertises them. Nodes of which nothing is known advertise each GPU once.

@@ -263,15 +263,15 @@ pub(crate) fn collect<'a>(
             findings.offerings = offers.iter().filter(buyable).count();
             findings.unsold = unsold(pool, &offers, options);
             if offers.is_empty() {
-                findings.invalid = Some((
-                    Reason::NoOfferingMatches,
-                    format!(
-                        "none of the {} offerings of {} {}",
-                        catalogue.offerings().len(),
-                        pool.node_class,
-                        unmet(pool, &supply.tables[table].labels)
-                    ),
-                ));
+                let class = &pool.node_class;
+                let message = match catalogue.offerings().len() {
+                    0 => format!("{class} has no offering"),
+                    all => {
+                        let unmet = unmet(pool, &supply.tables[table].labels);
+                        format!("none of the {all} offerings of {class} {unmet}")
+                    }
+                };
+                findings.invalid = Some((Reason::NoOfferingMatches, message));
             } else if let Some(message) = cut {
                 findings.invalid = Some((Reason::GpusCut, message));
             } else if pool.replicas.is_none() {

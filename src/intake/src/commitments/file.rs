@@ -69,10 +69,14 @@ pub(super) struct Reservation {
 /// A decimal, written as a number or a string. Anything else is told where it is used.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Amount(Value);
+pub struct Amount(Value);
 
 impl Amount {
     /// Returns the value in millionths.
+    ///
+    /// # Errors
+    ///
+    /// It is no plain decimal number, or below zero.
     pub fn read(&self) -> Result<UsdPerHour, String> {
         let text = match &self.0 {
             Value::String(text) => text.clone(),

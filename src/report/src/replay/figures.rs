@@ -57,6 +57,24 @@ pub struct Pending {
     pub most: Duration,
 }
 
+/// Something about the GPUs that pods ask for, those that are paid, and those with a pod.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gpus<T> {
+    /// Of pods that wait or run.
+    pub asked: T,
+    /// Of all nodes, from their launch on.
+    pub bought: T,
+    /// Of pods that have a node.
+    pub used: T,
+}
+
+impl<T> Gpus<T> {
+    /// Applies a function to each.
+    pub fn each<U>(&self, of: impl Fn(&T) -> U) -> Gpus<U> {
+        Gpus { asked: of(&self.asked), bought: of(&self.bought), used: of(&self.used) }
+    }
+}
+
 /// A point of the plot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Point {
@@ -105,6 +123,10 @@ pub struct Report {
     pub bound_steps: Steps,
     /// The number of waiting pods over time.
     pub waiting_steps: Steps,
+    /// The cost per hour over time of each pool, in micro-dollars.
+    pub pool_steps: BTreeMap<String, Steps>,
+    /// The GPUs over time.
+    pub gpu_steps: Gpus<Steps>,
     /// Why pods wait at the end.
     pub why_waiting: Vec<Told>,
     /// Why nodes ended without ever running a pod.
@@ -147,6 +169,8 @@ impl Report {
         }));
         report.waiting_steps =
             Steps::of_spans(history.pods.iter().map(|pod| (pod.made, pod.made + pod.waited(played), 1)));
+        report.pool_steps = pool_steps(history);
+        report.gpu_steps = gpu_steps(history);
         report
     }
 
@@ -165,14 +189,9 @@ impl Report {
         };
         *count += 1;
         self.pods.made += 1;
-        // A service goes on elsewhere; only jobs repeat their work.
-        let repeats = !pod.model.duration.is_service;
-        if let (true, Some(started), Some((at, End::Evicted | End::MachineLost))) =
-            (repeats, pod.started, pod.ended)
-        {
-            let lost = at.saturating_sub(started).as_millis();
-            self.lost_millis += lost;
-            self.lost_gpu_millis += lost * gpus;
+        if let Some((_, ran)) = pod.lost() {
+            self.lost_millis += ran.as_millis();
+            self.lost_gpu_millis += ran.as_millis() * gpus;
         }
     }
 
@@ -215,23 +234,78 @@ impl Report {
         Ratio { part: self.idle_gpu_millis(), whole: self.paid_gpu_millis() }
     }
 
+    /// Returns the start of each of `count` equal parts of the played time, with an average there: `times` the number.
+    pub fn averages(&self, steps: &Steps, count: u32, times: u128) -> Vec<(Duration, u64)> {
+        self.parts(count).map(|(from, until)| (from, average(steps, from, until, times))).collect()
+    }
+
+    /// Returns the start and the end of each of `count` equal parts of the played time.
+    fn parts(&self, count: u32) -> impl Iterator<Item = (Duration, Duration)> {
+        let played = self.played;
+        let edge = move |number: u32| played * number / count;
+        (0..count).map(move |number| (edge(number), edge(number + 1)))
+    }
+
     /// Returns `count` points of the plot, at equal distances.
     pub fn points(&self, count: u32) -> Vec<Point> {
-        let edge = |number: u32| self.played * number / count;
-        let point = |number| {
-            let (from, until) = (edge(number), edge(number + 1));
-            let millis = (until.as_millis() - from.as_millis()).max(1);
-            let average = |steps: &Steps| u64::try_from(steps.sum(from, until) / millis).unwrap_or(u64::MAX);
-            Point {
-                from,
-                cost: average(&self.cost_steps),
-                bound: average(&self.bound_steps),
-                waiting: self.waiting_steps.most(from, until),
-                gap: Cause::ALL.map(|cause| average(self.gap.steps(cause))),
-            }
-        };
-        (0..count).map(point).collect()
+        self.parts(count).map(|(from, until)| self.point(from, until)).collect()
     }
+
+    /// Returns points of the plot at this distance. The last one may be for less time.
+    pub fn series(&self, every: Duration) -> Vec<Point> {
+        let mut points = Vec::new();
+        let mut from = Duration::ZERO;
+        while from < self.played && !every.is_zero() {
+            let until = (from + every).min(self.played);
+            points.push(self.point(from, until));
+            from = until;
+        }
+        points
+    }
+
+    fn point(&self, from: Duration, until: Duration) -> Point {
+        let average = |steps: &Steps| average(steps, from, until, 1);
+        Point {
+            from,
+            cost: average(&self.cost_steps),
+            bound: average(&self.bound_steps),
+            waiting: self.waiting_steps.most(from, until),
+            gap: Cause::ALL.map(|cause| average(self.gap.steps(cause))),
+        }
+    }
+}
+
+/// Returns `times` the average of a number between two moments, rounded down.
+fn average(steps: &Steps, from: Duration, until: Duration, times: u128) -> u64 {
+    let millis = (until.as_millis() - from.as_millis()).max(1);
+    u64::try_from(steps.sum(from, until) * times / millis).unwrap_or(u64::MAX)
+}
+
+fn pool_steps(history: &History) -> BTreeMap<String, Steps> {
+    let mut spans: BTreeMap<String, Vec<(Duration, Duration, u64)>> = BTreeMap::new();
+    for machine in &history.machines {
+        let price = machine.price.map_or(0, UsdPerHour::micros);
+        let until = machine.launched + machine.lasted(history.played);
+        spans.entry(machine.pool.clone()).or_default().push((machine.launched, until, price));
+    }
+    spans.into_iter().map(|(pool, spans)| (pool, Steps::of_spans(spans))).collect()
+}
+
+fn gpu_steps(history: &History) -> Gpus<Steps> {
+    let gpus = |pod: &Pod| pod.model.spec.requests.get(ResourceName::NVIDIA_GPU);
+    let asked = history.pods.iter().map(|pod| {
+        let until = pod.ended.map_or(history.played, |(at, _)| at.min(history.played));
+        (pod.made, until.max(pod.made), gpus(pod))
+    });
+    let bought = history
+        .machines
+        .iter()
+        .map(|machine| (machine.launched, machine.launched + machine.lasted(history.played), machine.gpus));
+    let used = history.pods.iter().filter_map(|pod| {
+        let (from, until) = history.on_machine(pod)?;
+        Some((from, until, gpus(pod)))
+    });
+    Gpus { asked: Steps::of_spans(asked), bought: Steps::of_spans(bought), used: Steps::of_spans(used) }
 }
 
 impl Pending {

@@ -121,6 +121,15 @@ impl Pod {
         let until = self.started.or(self.ended.map(|(at, _)| at)).unwrap_or(played);
         until.saturating_sub(self.made)
     }
+
+    /// Returns the time at which its work was lost, and how long it had run. A service loses none: it goes on elsewhere. Only jobs
+    /// repeat their work.
+    pub fn lost(&self) -> Option<(Duration, Duration)> {
+        let (at, end) = self.ended?;
+        let is_lost = end != End::Finished && !self.model.duration.is_service;
+        let ran = at.saturating_sub(self.started?);
+        is_lost.then_some((at, ran))
+    }
 }
 
 /// The end of a pod.

@@ -13,7 +13,7 @@ mod steps;
 mod tests;
 
 pub use bound::{Bounds, ignored as ignored_by_limit, over_time as bounds_over_time};
-pub use figures::{Bought, Pending, Pods, Point, Report};
+pub use figures::{Bought, Gpus, Pending, Pods, Point, Report};
 pub use gap::{Cause, Gap};
 pub use history::{End, History, Machine, Pod, Told};
 pub use idle::Idle;

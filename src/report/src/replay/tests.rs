@@ -358,3 +358,32 @@ fn what_was_told_is_grouped_by_reason_and_the_most_frequent_comes_first() {
         groups.iter().map(|one| (one.reason.as_deref(), one.count, one.example.as_str())).collect();
     assert_eq!(seen, [(Some("NoOfferingFits"), 2, "b"), (Some("LimitReached"), 1, "a"), (None, 1, "")]);
 }
+
+#[test]
+fn the_costs_of_the_pools_add_up_and_gpus_count_from_the_launch_and_from_the_binding() {
+    let mut other = machine(LARGE, [30, 35, 90], &[]);
+    (other.pool, other.gpus) = ("other".to_owned(), 8);
+    let mut asking = pod(40, 60);
+    let mut spec = PodSpec::default();
+    spec.requests.set(ResourceName::NVIDIA_GPU, 4);
+    asking.model = Arc::new(Model::waiting(PodKey::new("default", "pod"), spec));
+    asking.made = minutes(10);
+    let history = History {
+        played: minutes(60),
+        machines: vec![machine(SMALL, [0, 0, 60], &[]), other],
+        pods: vec![asking],
+        ..History::default()
+    };
+    let none = || super::Steps::of_levels([(Duration::ZERO, 0)]);
+    let bounds = Bounds { limit: none(), best_known: none(), excess: vec![0, 0], kept: vec![] };
+    let report = Report::new(&history, bounds, history.played, Vec::new());
+    for minute in 0..60 {
+        let paid: u64 = report.pool_steps.values().map(|steps| steps.at(minutes(minute))).sum();
+        assert_eq!(paid, report.cost_steps.at(minutes(minute)), "minute {minute}");
+    }
+    assert_eq!(report.pool_steps.keys().collect::<Vec<_>>(), ["gpu", "other"]);
+    let gpus = report.gpu_steps.each(|steps| [5, 20, 35, 50].map(|minute| steps.at(minutes(minute))));
+    assert_eq!((gpus.asked, gpus.bought, gpus.used), ([0, 4, 4, 4], [0, 0, 8, 8], [0, 0, 0, 4]));
+    let halves = report.averages(&report.gpu_steps.used, 2, 1000);
+    assert_eq!(halves, [(Duration::ZERO, 0), (minutes(30), 2666)]);
+}

@@ -10,12 +10,13 @@ use serde_json::Value;
 
 /// Every dependency between our crates. A new one changes the architecture: document it in docs/architecture.md first, then add
 /// it here.
-const ARROWS: [(&str, &[&str]); 16] = [
+const ARROWS: [(&str, &[&str]); 17] = [
     ("poolwright-terms", &[]),
     ("poolwright-catalog", &["terms"]),
     ("poolwright-solver", &["catalog", "terms"]),
     ("poolwright-core", &["catalog", "solver", "terms"]),
     ("poolwright-report", &["catalog", "core", "solver", "terms"]),
+    ("poolwright-ledger", &["report"]),
     ("poolwright-api", &["catalog", "terms"]),
     ("poolwright-intake", &["api", "catalog", "core", "terms"]),
     ("poolwright-provider-contract", &["api", "catalog", "terms"]),
@@ -25,7 +26,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("poolwright-provider-registry", &["provider-aws", "provider-contract", "provider-kwok"]),
     (
         "poolwright-controller",
-        &["api", "catalog", "core", "intake", "provider-contract", "report", "solver", "terms"],
+        &["api", "catalog", "core", "intake", "ledger", "provider-contract", "report", "solver", "terms"],
     ),
     (
         "poolwright-cli",
@@ -35,6 +36,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
             "controller",
             "core",
             "intake",
+            "ledger",
             "provider-contract",
             "provider-registry",
             "report",

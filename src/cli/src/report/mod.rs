@@ -1,0 +1,187 @@
+//! `poolwright report`: what nodes cost over some days, and who held them.
+//!
+//! The ledger is read day by day, and no more than two days are in memory. `poolwright_report::ledger` folds rows into spans, and
+//! `poolwright_report::bill` splits their costs.
+
+mod answer;
+mod csv_lines;
+mod doubts;
+mod focus;
+mod markdown;
+mod period;
+mod rates;
+mod read;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use poolwright_report::bill::{Book, Charge, Method, Split};
+use poolwright_report::ledger::{Doubts, Fold, Gap};
+
+use crate::args::{ReportFlags, ReportFormat};
+use crate::exit::{ExitStatus, Failure};
+use crate::price_age;
+use crate::print::TableLayout;
+
+use answer::{Answer, Before};
+use period::Period;
+use read::{BadLine, Ledger, Read, told};
+
+/// The most unreadable lines that are kept to be named.
+const NAMED: usize = 20;
+
+/// What was read of some days.
+struct Found {
+    period: Period,
+    book: Book,
+    doubts: Doubts,
+    gaps: Vec<Gap>,
+    /// The last sign of a controller of any cluster.
+    last_sign: Option<Timestamp>,
+    /// The first lines that are no rows.
+    unread: Vec<BadLine>,
+    /// How many lines are no rows.
+    unread_lines: usize,
+}
+
+/// Prints the report.
+pub fn run(flags: &ReportFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
+    if flags.output == ReportFormat::FocusCommitments {
+        focus::commitments::run(flags, out)?;
+        return Ok(ExitStatus::Done);
+    }
+    if flags.commitments.is_some() {
+        let message = "--commitments: only `-o focus-commitments` uses it; add that, or remove the flag";
+        return Err(Failure::bad_input(message));
+    }
+    let today = price_age::today();
+    let period = Period::of(flags.from, flags.to, today)?;
+    let split = rates::split(flags)?;
+    let ledger = Ledger::open(&flags.ledger)?;
+    let now = period::now(today);
+    if flags.output == ReportFormat::Focus {
+        return as_focus(flags, &ledger, period, now, split, out);
+    }
+    let book = Book::new(flags.by.clone(), split.clone());
+    let found = read(&ledger, period, now, book, &mut |_, _| {})?;
+    let before = if flags.compare {
+        let book = Book::new(Vec::new(), split);
+        let found = read_any(&ledger, period.before(), now, book, &mut |_, _| {})?;
+        Some(Before { period: found.period, bill: found.book.totals().bill, is_empty: is_empty(&found) })
+    } else {
+        None
+    };
+    let answer = Answer::of(&found, before, flags.method);
+    print(&answer, flags.output, out).map_err(Failure::writing)?;
+    Ok(ExitStatus::Done)
+}
+
+fn print(answer: &Answer, format: ReportFormat, out: &mut impl Write) -> io::Result<()> {
+    match format {
+        ReportFormat::Json => {
+            serde_json::to_writer_pretty(&mut *out, answer)?;
+            writeln!(out)
+        }
+        ReportFormat::Yaml => {
+            let text = serde_saphyr::to_string(answer).map_err(io::Error::other)?;
+            out.write_all(text.as_bytes())
+        }
+        ReportFormat::Csv => csv_lines::print(answer, out),
+        ReportFormat::Markdown => markdown::print(answer, out),
+        ReportFormat::Table | ReportFormat::Focus | ReportFormat::FocusCommitments => {
+            table::print(answer, TableLayout::list(false), out)
+        }
+    }
+}
+
+/// Prints one line for each charge. What is not certain is told on standard error, because the file has no room for it.
+fn as_focus(
+    flags: &ReportFlags,
+    ledger: &Ledger,
+    period: Period,
+    now: Timestamp,
+    split: Split,
+    out: &mut impl Write,
+) -> Result<ExitStatus, Failure> {
+    if split.method == Method::RateCard {
+        let message = "--method rate-card: FOCUS splits what nodes cost, and a rate card has other prices; use another method with \
+                       `-o focus`";
+        return Err(Failure::bad_input(message));
+    }
+    let mut lines = focus::Lines::new(flags.focus_version, split.method, out).map_err(Failure::writing)?;
+    let book = Book::new(Vec::new(), split);
+    let found = read(ledger, period, now, book, &mut |_, charge| lines.write(charge))?;
+    lines.finish().map_err(Failure::writing)?;
+    for note in doubts::notes(&found) {
+        // Nobody may read standard error.
+        let _ = writeln!(io::stderr(), "note: {}", poolwright_terms::one_line(&note));
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// Reads some days, in which an instance must have run.
+fn read(
+    ledger: &Ledger,
+    period: Period,
+    now: Timestamp,
+    book: Book,
+    each: &mut impl FnMut(Date, &Charge<'_>),
+) -> Result<Found, Failure> {
+    let found = read_any(ledger, period, now, book, each)?;
+    if is_empty(&found) {
+        let (first, last) = (ledger.days.first(), ledger.days.last());
+        let there = first.zip(last).map(|(first, last)| Period { first: *first, last: *last });
+        let there = there.map_or_else(String::new, |there| format!("; the ledger has {there}"));
+        let unread = match found.unread.first() {
+            Some(line) => {
+                format!("; {} lines cannot be read, the first at {}", found.unread_lines, told(line))
+            }
+            None => String::new(),
+        };
+        let message =
+            format!("no instance ran in {period}{there}{unread}; choose other days with --from and --to");
+        return Err(Failure::bad_input(message));
+    }
+    Ok(found)
+}
+
+fn is_empty(found: &Found) -> bool {
+    found.book.totals().instances.is_empty()
+}
+
+/// Reads some days. The rows of the day after each are read before it is closed, because they tell whether a controller still lived.
+fn read_any(
+    ledger: &Ledger,
+    period: Period,
+    now: Timestamp,
+    mut book: Book,
+    each: &mut impl FnMut(Date, &Charge<'_>),
+) -> Result<Found, Failure> {
+    let mut fold = Fold::new(period.first, period.last, now);
+    let (mut unread, mut unread_lines) = (Vec::new(), 0);
+    let mut load = |fold: &mut Fold, day: Date| {
+        ledger.rows(day, &mut |read| match read {
+            Read::Row(row) => fold.push(row),
+            Read::Unreadable(line) => {
+                unread_lines += 1;
+                if unread.len() < NAMED {
+                    unread.push(line);
+                }
+            }
+        })
+    };
+    load(&mut fold, period.first)?;
+    for date in period.days() {
+        if let Ok(next) = date.tomorrow() {
+            load(&mut fold, next)?;
+        }
+        let day = fold.close(date);
+        book.add(&day, |charge| each(date, charge));
+    }
+    let (doubts, gaps, last_sign) = (fold.doubts(), fold.gaps().to_vec(), fold.last_sign());
+    Ok(Found { period, book, doubts, gaps, last_sign, unread, unread_lines })
+}
