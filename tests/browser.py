@@ -4,8 +4,9 @@
     browser.py PAGE FOLDER
 
 The object has the title, the paragraphs and the cells of all tables as the browser shows them, every address that it asked for, and for
-each picture (light, dark, print) the number of its colours and that of its corner. The pictures are written to FOLDER as PNG. Chromium is
-CHROMIUM, or the one that tests/tools.py installs. It is driven through a pipe, by its own protocol, and cannot reach the network.
+each picture (light, dark, print) the number of its colours and that of its corner. It also says whether folded parts are on paper. The
+pictures are written to FOLDER as PNG. Chromium is CHROMIUM, or the one that tests/tools.py installs. It is driven through a pipe, by its own
+protocol, and cannot reach the network.
 """
 
 import base64
@@ -40,6 +41,9 @@ READ = """JSON.stringify({
   scripts: document.scripts.length,
   asked: performance.getEntriesByType('resource').map(one => one.name),
 })"""
+
+# Whatever the reader has folded is printed, too. The last picture is that of paper.
+ON_PAPER = "JSON.stringify([...document.querySelectorAll('td, li')].every(one => one.checkVisibility()))"
 
 
 def high(end: int) -> int:
@@ -169,7 +173,8 @@ def main(page: str, folder: str) -> int:
                 png = browser.picture(media, scheme)
                 Path(folder, f"{name}.png").write_bytes(png)
                 told["pictures"][name] = colours(png)
-            told["asked"] += [url for url in browser.requests if not url.startswith("file:")]
+            told["whole_on_paper"] = json.loads(browser.call("Runtime.evaluate", expression=ON_PAPER)["result"]["value"])
+            told["asked"] += [url for url in browser.requests if url != Path(page).resolve().as_uri()]
             print(json.dumps(told))
         finally:
             browser.process.kill()

@@ -126,6 +126,8 @@ pub enum JobFormat {
     Json,
     /// One line for each way to run the job
     Csv,
+    /// A page in one file, for a browser or for paper; it loads nothing
+    Html,
 }
 
 impl fmt::Display for JobFormat {
@@ -134,6 +136,7 @@ impl fmt::Display for JobFormat {
             Self::Table => "table",
             Self::Json => "json",
             Self::Csv => "csv",
+            Self::Html => "html",
         })
     }
 }

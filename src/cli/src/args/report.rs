@@ -133,7 +133,7 @@ impl fmt::Display for FocusVersion {
 }
 
 /// Parses a day, a month or a number of days.
-fn when(text: &str) -> Result<When, String> {
+pub(super) fn when(text: &str) -> Result<When, String> {
     let wrong =
         || "not a day; write a day (2026-11-30), a month (2026-11), or a number of days (30d)".to_owned();
     if let Some(days) = text.strip_suffix('d').filter(|days| !days.contains('-')) {

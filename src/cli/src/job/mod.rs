@@ -6,6 +6,7 @@
 mod csv_lines;
 pub mod model;
 mod offers;
+mod page;
 mod rows;
 mod table;
 #[cfg(test)]
@@ -71,6 +72,7 @@ pub fn run(flags: &JobFlags, out: &mut impl Write) -> Result<ExitStatus, Failure
             .map_err(io::Error::from)
             .and_then(|()| writeln!(out)),
         JobFormat::Csv => csv_lines::print(&answer, out),
+        JobFormat::Html => page::print(&answer, out),
     };
     printed.map_err(Failure::writing)?;
     Ok(ExitStatus::Done)
@@ -111,9 +113,9 @@ fn answered_within(flags: &JobFlags, search: &SearchFlags) -> Result<Answer, Fai
         }
         offers.extend(found);
     }
-    let cut_short = planner.cut_short();
+    let about_rows = [planner.cut_short(), planner.left_out()];
     let mut notes = planner.notes;
-    notes.extend(cut_short);
+    notes.extend(about_rows.into_iter().flatten());
     notes.extend(one_pod(&flags.job, &offers));
     not_sold.extend(without_spot(&offers));
     if offers.is_empty() && not_sold.is_empty() {

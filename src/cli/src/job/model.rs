@@ -1,12 +1,25 @@
 //! The GPU model that the pods of a job ask for.
 
+use std::collections::BTreeMap;
+
 use poolwright_catalog::ResourceName;
-use poolwright_core::{PodKey, PodSpec, Snapshot};
+use poolwright_core::{PodKey, PodSpec, Requirement, Snapshot, rules};
 use poolwright_terms::labels;
 
 /// Returns whether a pod requests whole GPUs.
 pub fn wants_gpus(spec: &PodSpec) -> bool {
     spec.requests.get(ResourceName::NVIDIA_GPU) > 0
+}
+
+/// Returns whether what a pod requires of the GPU model of its node admits this one.
+pub fn may_use(spec: &PodSpec, model: &str) -> bool {
+    let known = BTreeMap::from([(labels::GPU_MODEL.to_owned(), model.to_owned())]);
+    let is_met = |one: &Requirement| one.key != labels::GPU_MODEL || rules::matches(one, &known);
+    spec.node_selector.get(labels::GPU_MODEL).is_none_or(|wanted| wanted == model)
+        && spec
+            .node_affinity
+            .as_ref()
+            .is_none_or(|terms| terms.iter().any(|term| term.requirements.iter().all(is_met)))
 }
 
 /// Returns the snapshot in which the waiting pods with whole GPUs ask for this model, and for no other.
@@ -44,7 +57,7 @@ pub fn keep_rules(spec: &mut PodSpec, keep: impl Fn(&str) -> bool) {
 
 #[cfg(test)]
 mod tests {
-    use poolwright_core::{NodeSelectorTerm, Operator, Requirement};
+    use poolwright_core::{NodeSelectorTerm, Operator};
 
     use super::*;
 
@@ -64,5 +77,18 @@ mod tests {
         assert_eq!(changed.node_affinity, Some(vec![term(&["zone"])]));
         let free = with_model(spec(vec![term(&[labels::GPU_MODEL]), term(&["zone"])]), "l4");
         assert_eq!(free.node_affinity, None, "one of two alternatives asked for a model alone");
+    }
+
+    #[test]
+    fn a_pod_may_use_the_models_that_one_of_its_alternatives_admits() {
+        let term = |keys: &[&str]| NodeSelectorTerm {
+            requirements: keys.iter().map(|key| requirement(key)).collect(),
+        };
+        let asks = |terms| PodSpec { node_affinity: Some(terms), ..PodSpec::default() };
+        let (any, one) = (PodSpec::default(), asks(vec![term(&[labels::GPU_MODEL, "zone"])]));
+        let either = asks(vec![term(&[labels::GPU_MODEL]), term(&["zone"])]);
+        let selects = with_model(PodSpec::default(), "a");
+        let may = |model: &str| [&any, &one, &either, &selects].map(|spec| may_use(spec, model));
+        assert_eq!((may("a"), may("l4")), ([true; 4], [true, false, true, false]));
     }
 }

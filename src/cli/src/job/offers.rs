@@ -9,14 +9,15 @@ use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::plan::PlanOptions;
 use poolwright_core::{PodSpec, Snapshot};
 use poolwright_report::plan::{Document, Verdict};
+use poolwright_terms::one_line;
 
-use super::model::wants_gpus;
+use super::model::{may_use, wants_gpus};
 use super::zones;
 use crate::args::SearchFlags;
 use crate::exit::Failure;
 use crate::not_sold;
 use crate::plan::Input;
-use crate::print::{counted, percent};
+use crate::print::{Progress, counted, percent};
 use crate::what_if::{market, offerings, with_snapshot};
 
 /// How long all plans may search together, about.
@@ -79,6 +80,9 @@ pub struct Planner<'a> {
     has_planned: bool,
     /// The plans whose search ended too early: the name of the offering, and the gap to the lower bound, if there is one.
     cut_short: Vec<(String, Option<f64>)>,
+    /// The number of offerings with GPU models that no pod may use.
+    left_out: usize,
+    progress: Progress,
 }
 
 impl<'a> Planner<'a> {
@@ -91,8 +95,19 @@ impl<'a> Planner<'a> {
         calls: usize,
     ) -> Self {
         let clock = SystemClock::new();
-        let (notes, cut_short) = (Vec::new(), Vec::new());
-        Self { input, options, search, at, clock, calls_left: calls, notes, has_planned: false, cut_short }
+        Self {
+            input,
+            options,
+            search,
+            at,
+            clock,
+            calls_left: calls,
+            notes: Vec::new(),
+            has_planned: false,
+            cut_short: Vec::new(),
+            left_out: 0,
+            progress: Progress::begin("planning for the job"),
+        }
     }
 
     /// Plans for this job on each offering that may be bought: those with a GPU model, or else those with GPUs if a pod requests some.
@@ -113,6 +128,9 @@ impl<'a> Planner<'a> {
             if let Some(kind) = kind_of(offering).filter(|kind| is_wanted(kind)) {
                 sold.entry(&offering.id).or_insert((offering, kind));
             }
+        }
+        if model.is_none() {
+            self.left_out += drop_unusable(&mut sold, job);
         }
         let largest = job.pods.unbound().map(|pod| whole_gpus(&pod.spec)).max().unwrap_or(0);
         let zones_matter = zones::matter(job, self.options);
@@ -140,6 +158,8 @@ impl<'a> Planner<'a> {
         let mut outcomes = Vec::with_capacity(asked.len());
         for (done, offering) in asked.iter().enumerate() {
             let left = end.saturating_sub(self.clock.monotonic());
+            let name = one_line(offering.id.instance_type.as_str());
+            self.progress.say(format!("planning for {name}, {} of {}", done + 1, asked.len()));
             outcomes.push(self.planned(job, &offering.id, share(left, asked.len() - done))?);
         }
         if !self.has_planned
@@ -184,6 +204,16 @@ impl<'a> Planner<'a> {
         Ok(outcome)
     }
 
+    /// Says how many offerings have no row, because no pod may use their GPU models.
+    pub fn left_out(&self) -> Option<String> {
+        (self.left_out > 0).then(|| {
+            format!(
+                "left out: {} with GPU models that no pod asks for; --compare prices the job on other models",
+                counted(self.left_out, "offering")
+            )
+        })
+    }
+
     /// Says which plans are not proven to be cheap enough, because the search ended at its limit of time or work.
     pub fn cut_short(&self) -> Option<String> {
         let names: BTreeSet<&str> = self.cut_short.iter().map(|(name, _)| name.as_str()).collect();
@@ -201,6 +231,21 @@ impl<'a> Planner<'a> {
             )
         })
     }
+}
+
+/// Drops the offerings with GPU models that no pod may use, unless there is no other. Returns their number.
+fn drop_unusable(sold: &mut BTreeMap<&OfferingId, (&Offering, &InstanceType)>, job: &Snapshot) -> usize {
+    let pods = job.pods.unbound().filter(|pod| uses_gpus(&pod.spec));
+    let specs: BTreeSet<&PodSpec> = pods.map(|pod| &*pod.spec).collect();
+    let model_of = |kind: &InstanceType| kind.gpu.as_ref().map(|gpu| gpu.model.as_str().to_owned());
+    let mut models: BTreeSet<Option<String>> = sold.values().map(|(_, kind)| model_of(kind)).collect();
+    models.retain(|model| model.as_ref().is_none_or(|model| specs.iter().any(|spec| may_use(spec, model))));
+    if models.is_empty() || specs.is_empty() {
+        return 0;
+    }
+    let before = sold.len();
+    sold.retain(|_, (_, kind)| models.contains(&model_of(kind)));
+    before - sold.len()
 }
 
 /// Returns the part of the time that is left which the next of so many has.

@@ -48,7 +48,8 @@ pub fn print(answer: &Answer, layout: TableLayout, out: &mut impl Write) -> io::
     list("Notes", &answer.notes, layout, out)
 }
 
-fn cells(row: &Row) -> [String; 9] {
+/// Returns the cells of a row.
+pub fn cells(row: &Row) -> [String; 9] {
     let unknown = || UNKNOWN.to_owned();
     [
         row.capacity_type.to_string(),

@@ -5,7 +5,7 @@ use poolwright_catalog::{Usd, UsdPerHour};
 use poolwright_terms::CapacityType;
 
 use super::rows::Row;
-use super::{Answer, answered, answered_within, csv_lines, table};
+use super::{Answer, answered, answered_within, csv_lines, page, table};
 use crate::args::{Cli, Command, JobFlags, SearchFlags};
 use crate::exit::Failure;
 use crate::print::TableLayout;
@@ -142,6 +142,10 @@ fn a_manifest_is_priced_on_what_its_pods_ask_for_or_on_other_models() {
     let told =
         "as spot: p4d.24xlarge, p4de.24xlarge, p5.48xlarge; there is no spot offering, or no pool may buy it";
     assert_eq!(asked.not_sold, [told]);
+    let mut models = asked.rows.iter().map(|row| row.gpu_model.as_deref());
+    assert!(models.all(|model| matches!(model, Some("a100" | "h100"))), "{:?}", asked.rows);
+    let left_out = "with GPU models that no pod asks for; --compare prices the job on other models";
+    assert!(asked.notes.iter().any(|note| note.ends_with(left_out)), "{:?}", asked.notes);
     let other = found(BENCH, &job, &["--compare", "l4"]);
     assert!(other.rows.iter().all(|row| row.gpu_model.as_deref() == Some("l4")), "{:?}", other.rows);
     assert_eq!(row(&other, "g6.24xlarge", CapacityType::OnDemand).nodes, Some(4), "it holds one pod");
@@ -184,8 +188,15 @@ fn what_cannot_be_priced_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn tables_and_lines_show_the_same_rows() {
+fn tables_lines_and_pages_show_the_same_rows() {
     let answer = found(MARKET, "4x1xl4", &[]);
+    let mut html = Vec::new();
+    page::print(&answer, &mut html).expect("a list takes it");
+    let html = String::from_utf8(html).expect("text");
+    assert!(html.contains("<p class=\"verdict\">Cheapest: $26.02 for the job"), "{html}");
+    let first = "<th scope=\"row\">large.l4</th><td>any</td><td>on-demand</td><td>cheapest</td><td class=\"number\">1</td>";
+    assert!(html.contains(first) && html.contains("<td class=\"number\">$26.02</td>"), "{html}");
+    assert_eq!(html.matches("<th scope=\"row\">").count(), answer.rows.len());
     let (mut page, mut lines) = (Vec::new(), Vec::new());
     table::print(&answer, TableLayout { width: None, wide: false }, &mut page).expect("a list takes it");
     csv_lines::print(&answer, &mut lines).expect("a list takes it");

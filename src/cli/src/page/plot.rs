@@ -5,7 +5,7 @@ use std::io;
 
 use plotters::drawing::DrawingAreaErrorKind;
 use plotters::prelude::{
-    AreaSeries, BindKeyPoints, ChartBuilder, Circle, Color, IntoDrawingArea, IntoFont, LineSeries,
+    AreaSeries, BindKeyPoints, ChartBuilder, Circle, Color, IntoDrawingArea, IntoFont, LineSeries, Rectangle,
     SVGBackend, Text,
 };
 use poolwright_catalog::{Usd, UsdPerHour};
@@ -19,6 +19,8 @@ const SIZE: (u32, u32) = (860, 300);
 const LABELS: u64 = 8;
 /// The most rows of the table of numbers.
 const ROWS: usize = 48;
+/// The width of the place of a bar, which has some room on both sides of it.
+const PLACE: u64 = 10;
 /// Steps of labels on an axis of time, in minutes.
 const MINUTES: [u64; 15] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2 * 1440, 7 * 1440, 14 * 1440];
 
@@ -48,6 +50,8 @@ pub enum Shape {
     Line,
     /// A dot for each point, with the number of the series.
     Dot,
+    /// A bar for each point. What goes from left to right is its place, from 0 on.
+    Bar,
 }
 
 /// Some points that belong together.
@@ -127,14 +131,19 @@ impl Plot {
         let highest = points().map(|(_, y)| *y).max().unwrap_or(0).max(1);
         // Some room above, so that the highest point is no part of the frame.
         let top = highest.saturating_add(highest / 20).max(highest);
-        let right = if self.is_scatter() { right.saturating_add(right / 10) } else { right };
+        let (right, labels) = if self.has(Shape::Bar) {
+            ((right + 1) * PLACE, Vec::new())
+        } else {
+            let right = if self.has(Shape::Dot) { right.saturating_add(right / 10) } else { right };
+            (right, self.x.labels(right))
+        };
         let area = SVGBackend::with_string(into, SIZE).into_drawing_area();
         let mut chart = ChartBuilder::on(&area)
             .margin(12)
             .x_label_area_size(28)
             .y_label_area_size(84)
             .build_cartesian_2d(
-                (0..right).with_key_points(self.x.labels(right)),
+                (0..right).with_key_points(labels),
                 (0..top).with_key_points(self.y.labels(top)),
             )?;
         chart
@@ -154,6 +163,13 @@ impl Plot {
                 }
                 Shape::Line => {
                     chart.draw_series(LineSeries::new(points, tone.stroke_width(2)))?;
+                }
+                Shape::Bar => {
+                    let bar = |(place, y): &(u64, u64)| {
+                        let left = place * PLACE;
+                        Rectangle::new([(left + 1, *y), (left + PLACE - 1, 0)], tone.filled())
+                    };
+                    chart.draw_series(points.iter().map(bar))?;
                 }
                 Shape::Dot => {
                     chart.draw_series(points.iter().map(|point| Circle::new(*point, 5, tone.filled())))?;
@@ -190,19 +206,32 @@ impl Plot {
         stacked.into_iter().rev().chain(drawn).collect()
     }
 
-    fn is_scatter(&self) -> bool {
-        self.series.iter().any(|series| series.shape == Shape::Dot)
+    fn has(&self, shape: Shape) -> bool {
+        self.series.iter().any(|series| series.shape == shape)
     }
 
     /// Returns the number of the first columns of the table that hold words.
     pub fn texts(&self) -> usize {
-        usize::from(self.is_scatter())
+        usize::from(self.has(Shape::Dot) || self.has(Shape::Bar))
     }
 
     /// Returns the header and the rows of the table with the numbers. Series over time share the column of the time, and of many
     /// points some are left out.
     pub fn numbers(&self) -> (Vec<String>, Vec<Vec<String>>) {
-        if self.is_scatter() {
+        if self.has(Shape::Bar) {
+            let row = |series: &Series| {
+                series
+                    .points
+                    .iter()
+                    .map(|(_, y)| vec![series.name.clone(), self.y.told(*y)])
+                    .collect::<Vec<_>>()
+            };
+            return (
+                vec![String::new(), self.y.name().to_owned()],
+                self.series.iter().flat_map(row).collect(),
+            );
+        }
+        if self.has(Shape::Dot) {
             let header = ["", self.x.name(), self.y.name()].map(str::to_owned);
             let rows = self.series.iter().enumerate().flat_map(|(at, series)| {
                 let row = move |(x, y): &(u64, u64)| {
@@ -262,6 +291,20 @@ mod tests {
         for part in drawn.split('#').skip(1) {
             assert!(rules.contains(&format!("\"#{}\"", &part[..6])), "no rule for #{}", &part[..6]);
         }
+    }
+
+    #[test]
+    fn bars_stand_beside_each_other_and_the_table_has_their_names() {
+        let usd = 1_000_000;
+        let plot = plot(vec![series("a", Shape::Bar, &[(0, usd)]), series("b", Shape::Bar, &[(1, 2 * usd)])]);
+        let drawn = plot.svg().expect("it can be drawn");
+        for series in 0..2 {
+            let fill = format!("fill=\"{}\"", tones::written(tones::of(series)));
+            assert_eq!(drawn.matches(&fill).count(), 1, "{drawn}");
+        }
+        let (header, rows) = plot.numbers();
+        assert_eq!((header, plot.texts()), (vec![String::new(), "cost per hour".to_owned()], 1));
+        assert_eq!(rows, [["a", "$1.00/h"], ["b", "$2.00/h"]]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::scheduling::v1alpha2::PodGroup;
 use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, StorageClass};
 use kube::api::ListParams;
+use kube::core::Request;
 use kube::{Api, Client, Resource, ResourceExt};
 use poolwright_api::{NodeClaim, NodePool};
 use poolwright_controller::Learned;
@@ -23,7 +24,8 @@ use poolwright_controller::clock::{Clock, SystemClock};
 use poolwright_core::{Namespace, PoolName, Profile, Profiles, Snapshot};
 use poolwright_intake::{Admission, CoschedulingPodGroup, VolcanoPodGroup};
 use poolwright_report::plan::CatalogueSummary;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
+use serde_json::Value;
 
 use super::makers::{self, Makers};
 use super::missing::Origin;
@@ -218,8 +220,40 @@ async fn list<K>(client: &Client, parameters: &ListParams) -> Result<Vec<K>>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {
-    let listed = Api::<K>::all(client.clone()).list(parameters).await;
-    Ok(listed.with_context(|| format!("cannot list {}", K::plural(&())))?.items)
+    all(client, parameters).await.with_context(|| format!("cannot list {}", K::plural(&())))
+}
+
+/// Lists all objects of a kind. If one cannot be read, as after a change of a snapshot by hand, the error names it.
+async fn all<K>(client: &Client, parameters: &ListParams) -> kube::Result<Vec<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    match Api::<K>::all(client.clone()).list(parameters).await {
+        Ok(listed) => Ok(listed.items),
+        Err(kube::Error::SerdeError(error)) => {
+            let named = unreadable::<K>(client, parameters).await;
+            Err(kube::Error::SerdeError(named.unwrap_or(error)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the name of the first object of a kind that cannot be read, and why; `None` if all can.
+async fn unreadable<K>(client: &Client, parameters: &ListParams) -> Option<serde_json::Error>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned,
+{
+    let request = Request::new(K::url_path(&(), None)).list(parameters).ok()?;
+    let listed = client.request::<Value>(request).await.ok()?;
+    listed["items"].as_array()?.iter().find_map(|object| {
+        let error = serde_json::from_value::<K>(object.clone()).err()?;
+        let meta = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        let name = match meta("namespace") {
+            "" => meta("name").to_owned(),
+            namespace => format!("{namespace}/{}", meta("name")),
+        };
+        Some(serde_json::Error::custom(format!("{} {name}: {error}", K::kind(&()))))
+    })
 }
 
 /// Lists all objects of a kind if they are needed.
@@ -250,9 +284,9 @@ async fn permitted<K>(client: &Client) -> Result<Option<Vec<K>>>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {
-    match Api::<K>::all(client.clone()).list(&ListParams::default()).await {
+    match all::<K>(client, &ListParams::default()).await {
         Err(kube::Error::Api(status)) if status.code == 403 => Ok(None),
-        listed => Ok(Some(listed.with_context(|| format!("cannot list {}", K::plural(&())))?.items)),
+        listed => Ok(Some(listed.with_context(|| format!("cannot list {}", K::plural(&())))?)),
     }
 }
 
@@ -261,9 +295,9 @@ async fn custom<K>(client: &Client) -> Result<Vec<K>>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {
-    match Api::<K>::all(client.clone()).list(&ListParams::default()).await {
+    match all::<K>(client, &ListParams::default()).await {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
-        listed => Ok(listed.with_context(|| format!("cannot list {}", K::plural(&())))?.items),
+        listed => listed.with_context(|| format!("cannot list {}", K::plural(&()))),
     }
 }
 
@@ -273,9 +307,9 @@ async fn pod_groups<K>(client: &Client) -> Result<Vec<K>>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {
-    match Api::<K>::all(client.clone()).list(&ListParams::default()).await {
+    match all::<K>(client, &ListParams::default()).await {
         Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => Ok(Vec::new()),
-        listed => Ok(listed.with_context(|| format!("cannot list podgroups of {}", K::group(&())))?.items),
+        listed => listed.with_context(|| format!("cannot list podgroups of {}", K::group(&()))),
     }
 }
 

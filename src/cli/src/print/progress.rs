@@ -1,7 +1,7 @@
 //! What a command does now, in the last line of a terminal. It appears when that takes more than a second, and leaves nothing behind.
 
 use std::borrow::Cow;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -60,7 +60,8 @@ impl Progress {
 
     /// Prints a line that stays, to standard error, whether that is a terminal or not.
     pub fn line(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("{text}"));
+        // Nobody may read standard error, and then there is nothing to do.
+        let _ = self.bar.suspend(|| writeln!(io::stderr(), "{text}"));
     }
 }
 

@@ -16,9 +16,11 @@ mod work;
 
 use std::fs::File;
 use std::io::Write;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -77,19 +79,52 @@ pub fn run(flags: &ReplayFlags, out: &mut impl Write) -> Result<ExitStatus, Fail
     Ok(ExitStatus::Done)
 }
 
-/// Plays the workload for another command, which prints an answer of its own.
+/// Plays the workload for another command, which prints an answer of its own. Only what the controller does is computed: no lower limit,
+/// and nothing of other methods.
 pub fn played(flags: &ReplayFlags, stop: &AtomicBool) -> Result<Played, Failure> {
-    prepare(flags)?.play(flags, stop)
+    prepare_with(flags, None, |_| Ok(()))?.play(flags, stop)
 }
 
-/// Plays the workload with these pools instead of those of the flags, after a change.
-pub fn played_with(
+/// Prepares a replay with these pools instead of those of the flags, after a change.
+pub fn prepared_with(
     flags: &ReplayFlags,
     pools: &[Source],
     change: impl FnOnce(&mut World) -> Result<(), Failure>,
+) -> Result<Prepared, Failure> {
+    prepare_with(flags, Some(pools), change)
+}
+
+/// Plays two replays side by side. Each has a thread and a time of its own, so neither changes what the other comes to.
+pub fn played_both(
+    [one, other]: [Prepared; 2],
+    flags: &ReplayFlags,
     stop: &AtomicBool,
-) -> Result<Played, Failure> {
-    prepare_with(flags, Some(pools), change)?.play(flags, stop)
+) -> Result<[Played; 2], Failure> {
+    let progress = Progress::begin("beginning to play");
+    let hours = [AtomicU64::new(0), AtomicU64::new(0)];
+    let has_failed = AtomicBool::new(false);
+    let play = |prepared: Prepared, at: usize| {
+        let played = prepared.run(flags, &mut |now| {
+            let hour = now.as_secs() / 3600;
+            if hours[at].swap(hour, Ordering::Relaxed) < hour {
+                let both = hours.iter().map(|hour| hour.load(Ordering::Relaxed)).min().unwrap_or(0);
+                progress.say(format!(
+                    "played {} of {} twice",
+                    Span(Duration::from_hours(both)),
+                    flags.length
+                ));
+            }
+            // Without both, there is nothing to compare.
+            !stop.load(Ordering::Relaxed) && !has_failed.load(Ordering::Relaxed)
+        });
+        has_failed.fetch_or(played.is_err(), Ordering::Relaxed);
+        played
+    };
+    let (one, other) = thread::scope(|scope| {
+        let other = scope.spawn(|| play(other, 1));
+        (play(one, 0), other.join())
+    });
+    Ok([one?, other.unwrap_or_else(|panic| resume_unwind(panic))?])
 }
 
 /// What a replay is made of, as it was read.
@@ -111,9 +146,15 @@ pub struct Played {
 }
 
 impl Played {
-    /// Returns the notes on how the input was understood, and on what the cloud did by chance.
+    /// Returns the notes on how the input was understood.
+    pub fn notes_of_input(&self) -> &[String] {
+        &self.prepared.notes
+    }
+
+    /// Returns the notes of the report: also on what the lower limit leaves out, and on what the cloud did by chance.
     pub fn notes(&self) -> Vec<String> {
-        self.prepared.notes.iter().cloned().chain(taken_back(&self.history)).collect()
+        let limit = ignored_by_limit(&self.prepared.pools.models);
+        self.prepared.notes.iter().cloned().chain(limit).chain(taken_back(&self.history)).collect()
     }
 
     /// Says that it was stopped before its end.
@@ -155,7 +196,7 @@ impl Played {
 }
 
 /// A prepared replay.
-struct Prepared {
+pub struct Prepared {
     replay: Replay,
     arrivals: Vec<Arrival>,
     daemonsets: Vec<DaemonSet>,
@@ -171,15 +212,19 @@ impl Prepared {
     fn play(self, flags: &ReplayFlags, stop: &AtomicBool) -> Result<Played, Failure> {
         let progress = Progress::begin("beginning to play");
         let mut hours = 0;
-        let history = self.replay.run(&mut |now| {
+        self.run(flags, &mut |now| {
             let played = now.as_secs() / 3600;
             if played > hours {
                 hours = played;
                 progress.say(format!("played {} of {}", Span(Duration::from_hours(hours)), flags.length));
             }
             !stop.load(Ordering::Relaxed)
-        });
-        drop(progress);
+        })
+    }
+
+    /// Plays it until its end, or until `tell`, which is told the played time, returns `false`.
+    fn run(self, flags: &ReplayFlags, tell: &mut dyn FnMut(Duration) -> bool) -> Result<Played, Failure> {
+        let history = self.replay.run(tell);
         let mut history = history.map_err(|error| match error {
             ReplayError::Refused(message) => Failure::bad_input(message),
             other => anyhow::Error::new(other).into(),
@@ -188,6 +233,24 @@ impl Prepared {
             overrides::in_message(&flags.overrides, &mut told.example);
         }
         Ok(Played { prepared: self, history, requested: flags.length.0 })
+    }
+
+    /// Leaves out the pods that no plan starts, for the simpler methods.
+    fn for_other_methods(mut self) -> Self {
+        let objects = &self.replay.objects;
+        let left_out = baselines::keep_startable(
+            &mut self.arrivals,
+            &Around {
+                groups: &pod_groups(objects),
+                namespaces: &namespaces(objects),
+                pools: &self.pools.models,
+                daemonsets: &self.daemonsets,
+                sold: &self.pools.sold,
+                default_usd_per_hour: self.replay.default_usd_per_hour,
+            },
+        );
+        self.notes.extend(left_out);
+        self
     }
 
     /// Plays the simpler methods.
@@ -212,7 +275,7 @@ impl Prepared {
 
 /// Reads all input. Problems of pools and workload are reported together.
 fn prepare(flags: &ReplayFlags) -> Result<Prepared, Failure> {
-    prepare_with(flags, None, |_| Ok(()))
+    Ok(prepare_with(flags, None, |_| Ok(()))?.for_other_methods())
 }
 
 /// Reads all input like [`prepare`], or all but the pools, and changes it.
@@ -271,31 +334,23 @@ fn prepare_with(
         default_usd_per_hour,
         length: flags.length.0,
     };
-    let mut arrivals = replay.arrivals();
+    let arrivals = replay.arrivals();
     let ignored = baselines::ignored(&arrivals, &pools.models);
     let intolerable = pools::intolerable(&pools.models, arrivals.iter().map(|arrival| &arrival.pod));
     let not_sold = pools.not_sold(&replay.catalogue, arrivals.iter().map(|arrival| &arrival.pod));
-    let remedy = "--prices takes newer ones (docs/catalogue.md)";
     let sold = |class: &NodeClassRef| pools.sold.get(class).map(|catalogue| &**catalogue);
     let offerings = buyable::offerings(pools.models.iter(), sold);
-    let old = price_age::note(price_age::oldest(offerings), price_age::today(), price_age::BUYABLE, remedy);
+    let old = price_age::note(
+        price_age::oldest(offerings),
+        price_age::today(),
+        price_age::BUYABLE,
+        price_age::CATALOGUE,
+    );
     // The replay gives pods whole GPUs.
     let limits = Sold::of(&replay.catalogue, pools.sold.values(), Sharing::Whole).notes(&pools.models);
     let notes = pools.notes.iter().chain(&work.notes).cloned();
-    let notes = notes.chain(limits).chain(ignored_by_limit(&pools.models));
-    let notes = notes.chain(intolerable).chain(not_sold).chain(old);
-    let mut notes = joined(notes.collect());
-    notes.extend(baselines::keep_startable(
-        &mut arrivals,
-        &Around {
-            groups: &pod_groups(&work.objects),
-            namespaces: &namespaces(&work.objects),
-            pools: &pools.models,
-            daemonsets: &daemonsets,
-            sold: &pools.sold,
-            default_usd_per_hour,
-        },
-    ));
+    let notes = notes.chain(limits).chain(intolerable).chain(not_sold).chain(old);
+    let notes = joined(notes.collect());
     Ok(Prepared { replay, arrivals, daemonsets, lives: work.lives, pools, notes, ignored })
 }
 

@@ -12,6 +12,7 @@ use super::methods::names_of;
 use super::print::{hours, names, span};
 use crate::args::Span;
 use crate::page::{Page, Plot, Quantity, Series, Shape};
+use crate::print::counted;
 
 /// The number of points of each series.
 const POINTS: u32 = 240;
@@ -25,7 +26,7 @@ pub fn print(report: &Report, out: &mut impl Write) -> io::Result<()> {
     page.paragraph(
         "verdict",
         &format!(
-            "{cost:#} in {}, {rate:#} on average; {} pods, {} of them waiting at the end; 95 % ran within {}",
+            "{cost:#} in {}, {rate:#} on average; {} pods, {} of them waiting at the end; 95 % waited {} at most",
             Span(report.played),
             report.pods.made,
             report.pods.waiting,
@@ -35,6 +36,10 @@ pub fn print(report: &Report, out: &mut impl Write) -> io::Result<()> {
     if report.played < report.requested {
         let (played, requested) = (Span(report.played), Span(report.requested));
         page.paragraph("warning", &format!("Interrupted: played {played} of {requested}."));
+    }
+    if report.unknown_prices > 0 {
+        let nodes = counted(usize::try_from(report.unknown_prices).unwrap_or(usize::MAX), "node");
+        page.paragraph("warning", &format!("Not counted in any cost: {nodes} without a known price."));
     }
     page.table("figures", "", &["", "value"], 1, &figures(report));
     page.heading("Cost over time");
@@ -81,7 +86,7 @@ fn figures(report: &Report) -> Vec<Vec<String>> {
         || format!("{:#}", report.bound),
         |above| format!("{:#}; the cost is {above} above it", report.bound),
     );
-    let mut rows = vec![
+    let rows = [
         ("Cost", format!("{:#}", report.cost())),
         ("Cost per month at this rate", format!("{:#}", report.rate().per_month())),
         ("Lower limit", limit),
@@ -100,9 +105,6 @@ fn figures(report: &Report) -> Vec<Vec<String>> {
         ("GPU-hours idle", format!("{} ({})", hours(report.idle_gpu_millis()), report.idle_gpus())),
         ("Lost work in GPU-hours", hours(report.lost_gpu_millis)),
     ];
-    if report.unknown_prices > 0 {
-        rows.push(("Nodes without a known price, missing from all costs", report.unknown_prices.to_string()));
-    }
     rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect()
 }
 
@@ -201,7 +203,7 @@ fn cost_against_waiting(report: &Report) -> Plot {
     let others = report.baselines.iter();
     series.extend(others.map(|one| dot(title(one.method), one.pending.p95, one.cost)));
     Plot {
-        title: "Cost against the time within which 95 % of the pods ran: less of both is better".to_owned(),
+        title: "Cost against the longest wait of 95 % of the pods: less of both is better".to_owned(),
         x: Quantity::Time,
         y: Quantity::Usd,
         series,
@@ -256,6 +258,7 @@ mod tests {
         let report = Report {
             played: at(4),
             requested: at(8),
+            unknown_prices: 2,
             pool_steps: (0..8).map(pool).collect::<BTreeMap<_, _>>(),
             bound_steps: Steps::of_spans([(at(1), at(2), 1_000_000)]),
             ..Report::default()
@@ -273,6 +276,8 @@ mod tests {
                 assert!(text.contains(&format!("<table id=\"{plot}\">")), "{plot}: {text}");
             }
             assert_eq!(text.contains("Interrupted: played 4h of 8h."), pools > 0);
+            assert!(text.contains(" of them waiting at the end; 95 % waited "), "{text}");
+            assert_eq!(text.contains("Not counted in any cost: 2 nodes without a known price."), pools > 0);
             assert!(!text.contains("pool<"), "names are escaped");
         }
     }

@@ -145,7 +145,7 @@ fn of_sources(sources: &[Source], policies: &[String], overrides: &PoolOverrides
     let mut notes = manifest.notes;
     notes.extend(overrides::notes(overrides));
     if others > 0 {
-        notes.push(format!("--pools: ignored objects that are neither NodePools nor node classes: {others}"));
+        notes.push(format!("ignored objects that are neither NodePools nor node classes: {others}"));
     }
     let mut models = Vec::new();
     if problems.is_empty() {

@@ -6,8 +6,8 @@ use clap::Parser;
 use poolwright_report::money::Usd;
 use poolwright_report::replay::{Cause, End, History, Machine, Report, bounds_over_time};
 
-use super::{Prepared, daemonsets, prepare};
-use crate::args::{Cli, Command};
+use super::{Prepared, daemonsets, prepare, prepare_with};
+use crate::args::{Cli, Command, ReplayFlags};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -16,11 +16,15 @@ fn prepared(more: &[&str]) -> Prepared {
 }
 
 fn prepared_for(trace: &str, more: &[&str]) -> Prepared {
+    prepare(&flags_for(trace, more)).unwrap_or_else(|failure| panic!("{failure:?}"))
+}
+
+fn flags_for(trace: &str, more: &[&str]) -> ReplayFlags {
     let pools = format!("{ROOT}/fixtures/manifests/pool.yaml");
     let fixed = ["poolwright", "simulate", "--trace", trace, "--pools", &pools, "--for", "3h"];
     let cli = Cli::try_parse_from(fixed.iter().chain(more)).expect("flags");
     let Command::Simulate(flags) = cli.command else { panic!("it is simulate") };
-    prepare(&flags.replay).unwrap_or_else(|failure| panic!("{failure:?}"))
+    flags.replay
 }
 
 fn played(prepared: &Prepared) -> (History, Report) {
@@ -68,6 +72,16 @@ fn the_same_input_comes_to_the_same_and_another_seed_to_something_else() {
     assert_eq!(first, again.join().expect("no panic"));
     let other = prepared(&["--seed", "2"]).replay.run(&mut |_| true).expect("it is played");
     assert_ne!(first, other);
+}
+
+#[test]
+fn the_demand_of_other_methods_is_looked_for_only_where_they_are_played() {
+    let too_low = ["--policy", "limits[usdPerHour]=0.01"];
+    let flags = flags_for(&format!("{ROOT}/fixtures/traces/two-hours.csv"), &too_low);
+    let leaves_out = |prepared: &Prepared| prepared.notes.iter().any(|note| note.contains("the baselines"));
+    assert!(leaves_out(&prepared(&too_low)));
+    let alone = prepare_with(&flags, None, |_| Ok(())).expect("it can be played");
+    assert!(!leaves_out(&alone) && !alone.arrivals.is_empty(), "{:?}", alone.notes);
 }
 
 #[test]

@@ -164,7 +164,7 @@ impl Answer {
             rows,
             idle: idle(found),
             savings: spot.into_iter().chain(paid).collect(),
-            gaps: found.gaps.clone(),
+            gaps: found.reading.gaps.clone(),
             notes,
         }
     }

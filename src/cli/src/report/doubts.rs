@@ -3,8 +3,8 @@
 use poolwright_report::bill::Micros;
 use poolwright_report::ledger::Gap;
 
-use super::Found;
 use super::read::told;
+use super::{Found, Reading};
 use crate::print::{count, counted};
 
 /// The most gaps and lines that are named.
@@ -21,10 +21,42 @@ pub fn notes(found: &Found) -> Vec<String> {
             hours(unpriced.millis)
         ));
     }
-    notes.extend(gaps(&found.gaps));
-    let doubts = found.doubts;
+    notes.extend(of_spans(&found.reading));
+    if totals.without_instance > 0 {
+        notes.push(format!(
+            "{} held an instance that the ledger does not know. Nothing is charged to them.",
+            counted(totals.without_instance, "pod span")
+        ));
+    }
+    if totals.spot.unlisted != Micros(0) {
+        notes.push(format!(
+            "Spot instances for {:#} have no known list price. Nothing counts as saved there.",
+            totals.spot.unlisted
+        ));
+    }
+    if !totals.unrated.is_empty() {
+        let types: Vec<&str> = totals.unrated.iter().map(String::as_str).collect();
+        notes.push(format!(
+            "--rates has no price for the GPUs of {}. Their cost is in the difference; add their model or type.",
+            types.join(", ")
+        ));
+    }
+    notes.extend(unread(&found.reading));
+    notes
+}
+
+impl Reading {
+    /// Returns what is not certain about the spans of all days.
+    pub fn notes(&self) -> Vec<String> {
+        of_spans(self).into_iter().chain(unread(self)).collect()
+    }
+}
+
+fn of_spans(reading: &Reading) -> Vec<String> {
+    let mut notes = gaps(&reading.gaps);
+    let doubts = reading.doubts;
     if doubts.open > 0 {
-        let until = found.last_sign.map_or_else(String::new, |sign| format!(", {}", minute(sign)));
+        let until = reading.signs.map_or_else(String::new, |(_, last)| format!(", {}", minute(last)));
         let (has, counts) = if doubts.open == 1 { ("has", "It counts") } else { ("have", "They count") };
         notes.push(format!(
             "{} {has} no end in the ledger. {counts} until the last sign of a controller{until}, or until midnight.",
@@ -55,26 +87,6 @@ pub fn notes(found: &Found) -> Vec<String> {
             counted(doubts.late, "row")
         ));
     }
-    if totals.without_instance > 0 {
-        notes.push(format!(
-            "{} held an instance that the ledger does not know. Nothing is charged to them.",
-            counted(totals.without_instance, "pod span")
-        ));
-    }
-    if totals.spot.unlisted != Micros(0) {
-        notes.push(format!(
-            "Spot instances for {:#} have no known list price. Nothing counts as saved there.",
-            totals.spot.unlisted
-        ));
-    }
-    if !totals.unrated.is_empty() {
-        let types: Vec<&str> = totals.unrated.iter().map(String::as_str).collect();
-        notes.push(format!(
-            "--rates has no price for the GPUs of {}. Their cost is in the difference; add their model or type.",
-            types.join(", ")
-        ));
-    }
-    notes.extend(unread(found));
     notes
 }
 
@@ -99,15 +111,15 @@ fn gaps(gaps: &[Gap]) -> Vec<String> {
 }
 
 /// Names lines that are no rows.
-fn unread(found: &Found) -> Vec<String> {
-    let mut notes: Vec<String> = found
+fn unread(reading: &Reading) -> Vec<String> {
+    let mut notes: Vec<String> = reading
         .unread
         .iter()
         .take(NAMED)
         .map(|line| format!("Not read: {}. The other rows count.", told(line)))
         .collect();
-    if found.unread_lines > NAMED {
-        notes.push(format!("{} more lines are not read.", count(found.unread_lines - NAMED)));
+    if reading.unread_lines > NAMED {
+        notes.push(format!("{} more lines are not read.", count(reading.unread_lines - NAMED)));
     }
     notes
 }

@@ -8,9 +8,9 @@ mod csv_lines;
 mod doubts;
 mod focus;
 mod markdown;
-mod period;
+pub mod period;
 mod rates;
-mod read;
+pub mod read;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -20,7 +20,7 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use poolwright_report::bill::{Book, Charge, Method, Split};
-use poolwright_report::ledger::{Doubts, Fold, Gap};
+use poolwright_report::ledger::{Day, Doubts, Fold, Gap};
 
 use crate::args::{ReportFlags, ReportFormat};
 use crate::exit::{ExitStatus, Failure};
@@ -38,10 +38,15 @@ const NAMED: usize = 20;
 struct Found {
     period: Period,
     book: Book,
+    reading: Reading,
+}
+
+/// What is known of the rows of some days, besides the days.
+pub struct Reading {
     doubts: Doubts,
     gaps: Vec<Gap>,
-    /// The last sign of a controller of any cluster.
-    last_sign: Option<Timestamp>,
+    /// The first and the last sign of a controller of any cluster.
+    pub signs: Option<(Timestamp, Timestamp)>,
     /// The first lines that are no rows.
     unread: Vec<BadLine>,
     /// How many lines are no rows.
@@ -136,9 +141,10 @@ fn read(
         let (first, last) = (ledger.days.first(), ledger.days.last());
         let there = first.zip(last).map(|(first, last)| Period { first: *first, last: *last });
         let there = there.map_or_else(String::new, |there| format!("; the ledger has {there}"));
-        let unread = match found.unread.first() {
+        let unread = match found.reading.unread.first() {
             Some(line) => {
-                format!("; {} lines cannot be read, the first at {}", found.unread_lines, told(line))
+                let lines = found.reading.unread_lines;
+                format!("; {lines} lines cannot be read, the first at {}", told(line))
             }
             None => String::new(),
         };
@@ -153,7 +159,7 @@ fn is_empty(found: &Found) -> bool {
     found.book.totals().instances.is_empty()
 }
 
-/// Reads some days. The rows of the day after each are read before it is closed, because they tell whether a controller still lived.
+/// Reads some days.
 fn read_any(
     ledger: &Ledger,
     period: Period,
@@ -161,6 +167,18 @@ fn read_any(
     mut book: Book,
     each: &mut impl FnMut(Date, &Charge<'_>),
 ) -> Result<Found, Failure> {
+    let reading = days(ledger, period, now, &mut |day: &Day| book.add(day, |charge| each(day.date, charge)))?;
+    Ok(Found { period, book, reading })
+}
+
+/// Reads some days, one after the other. The rows of the day after each are read before it is closed, because they tell whether a
+/// controller still lived.
+pub fn days(
+    ledger: &Ledger,
+    period: Period,
+    now: Timestamp,
+    each: &mut impl FnMut(&Day),
+) -> Result<Reading, Failure> {
     let mut fold = Fold::new(period.first, period.last, now);
     let (mut unread, mut unread_lines) = (Vec::new(), 0);
     let mut load = |fold: &mut Fold, day: Date| {
@@ -179,9 +197,9 @@ fn read_any(
         if let Ok(next) = date.tomorrow() {
             load(&mut fold, next)?;
         }
-        let day = fold.close(date);
-        book.add(&day, |charge| each(date, charge));
+        each(&fold.close(date));
     }
-    let (doubts, gaps, last_sign) = (fold.doubts(), fold.gaps().to_vec(), fold.last_sign());
-    Ok(Found { period, book, doubts, gaps, last_sign, unread, unread_lines })
+    let (doubts, gaps, signs) =
+        (fold.doubts(), fold.gaps().to_vec(), fold.first_sign().zip(fold.last_sign()));
+    Ok(Reading { doubts, gaps, signs, unread, unread_lines })
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::answer::Answer;
 use super::sections::sections;
-use crate::what_if::cell;
+use crate::what_if::{add_lists, cell};
 
 /// Prints the answer.
 pub fn print(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
@@ -30,12 +30,7 @@ fn page(answer: &Answer) -> String {
             cell(&node.why)
         );
     }
-    for (title, lines) in sections(answer) {
-        let _ = writeln!(text, "\n**{title}**\n");
-        for line in &lines {
-            let _ = writeln!(text, "- {}", cell(line));
-        }
-    }
+    add_lists(&mut text, &sections(answer), |title, _| format!("\n**{title}**\n\n"), "");
     text
 }
 
@@ -53,5 +48,13 @@ mod tests {
             "| empty | large (on-demand) | \\$1,095.00 | 0 | cpu 0.0 % | it goes: no pod needs it |"
         ));
         assert!(text.contains("\n**Moves**\n\n- \\$1,825.00/month needs moves of 1 pod; "), "{text}");
+    }
+
+    #[test]
+    fn a_page_with_many_notes_fits_into_a_comment() {
+        let mut answer = Answer::of(found());
+        answer.notes = vec!["x".repeat(400); 10_000];
+        let text = page(&answer);
+        assert!(text.len() < 65_536 && text.ends_with(" lines more; -o json lists them\n"), "{}", text.len());
     }
 }

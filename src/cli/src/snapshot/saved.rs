@@ -78,6 +78,11 @@ impl Header {
     pub fn forbidden(&self) -> Vec<String> {
         self.refused(403).map(|(resource, message)| format!("{resource} ({message})")).collect()
     }
+
+    /// Returns whether the kind of an object is one that was asked for.
+    fn asks_for(&self, object: &Value) -> bool {
+        self.kinds.iter().any(|asked| asked.group == group_of(object) && object["kind"] == asked.kind)
+    }
 }
 
 /// A kind that was asked for.
@@ -161,10 +166,17 @@ impl SavedCluster {
         let catalogue = &header.catalogue;
         let types = catalogue.types().values().cloned().collect();
         header.catalogue = Catalogue::new(catalogue.origin().clone(), types, catalogue.offerings().to_vec());
-        match value.get_mut("items").map(Value::take) {
-            Some(Value::Array(items)) => Ok(Self { name: name.to_owned(), header, items }),
-            _ => Err(format!("it has no list `items`; {ANEW}")),
+        let Some(Value::Array(items)) = value.get_mut("items").map(Value::take) else {
+            return Err(format!("it has no list `items`; {ANEW}"));
+        };
+        if let Some(other) = items.iter().find(|item| !header.asks_for(item)) {
+            // As JSON, because the file may have been changed by hand.
+            return Err(format!(
+                "the object with the name {} in `items` has the kind {} of {}, which is none of its `kinds`; {ANEW}",
+                other["metadata"]["name"], other["kind"], other["apiVersion"]
+            ));
         }
+        Ok(Self { name: name.to_owned(), header, items })
     }
 
     /// Returns the content of the file, with a line for each object.
@@ -183,11 +195,7 @@ impl SavedCluster {
     /// Returns the objects as manifests, without those of Karpenter, from which Poolwright buys nothing.
     pub fn manifests(&self) -> Source {
         let name = if self.name.is_empty() { "the cluster" } else { self.name.as_str() };
-        let is_foreign = |item: &Value| {
-            let version = item["apiVersion"].as_str().unwrap_or_default();
-            version.split_once('/').is_some_and(|(group, _)| is_karpenters(group))
-        };
-        let items: Vec<&Value> = self.items.iter().filter(|item| !is_foreign(item)).collect();
+        let items: Vec<&Value> = self.items.iter().filter(|item| !is_karpenters(group_of(item))).collect();
         let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
         Source { name: name.to_owned(), text: list.to_string() }
     }
@@ -211,9 +219,7 @@ impl SavedCluster {
     fn answers(&self) -> Answers {
         let mut items: BTreeMap<(&str, &str), Vec<&Value>> = BTreeMap::new();
         for item in &self.items {
-            let version = item["apiVersion"].as_str().unwrap_or_default();
-            let group = version.split_once('/').map_or("", |(group, _)| group);
-            items.entry((group, item["kind"].as_str().unwrap_or_default())).or_default().push(item);
+            items.entry((group_of(item), item["kind"].as_str().unwrap_or_default())).or_default().push(item);
         }
         let answer = |asked: &Asked| {
             let found =
@@ -226,6 +232,11 @@ impl SavedCluster {
         };
         self.header.kinds.iter().map(answer).collect()
     }
+}
+
+/// Returns the API group of an object; empty for the core.
+fn group_of(object: &Value) -> &str {
+    object["apiVersion"].as_str().and_then(|version| version.split_once('/')).map_or("", |(group, _)| group)
 }
 
 /// An HTTP status and a body.
@@ -298,6 +309,8 @@ mod tests {
     fn other_files_and_snapshots_of_other_versions_are_refused_with_the_next_step() {
         let newer = saved(vec![]).text().replace("\"format\":1", "\"format\":2");
         let cut = &saved(vec![]).text()[..100];
+        let odd = saved(vec![json!({"apiVersion": "v1", "kind": "Pood", "metadata": {"name": "a"}})]).text();
+        let none = saved(vec![json!(1)]).text();
         for (text, said) in [
             (newer.as_str(), "a snapshot in format 2 of poolwright.dev/v1alpha1, which Poolwright "),
             (newer.as_str(), "which reads format 1 of poolwright.dev/v1alpha1; take it again"),
@@ -306,6 +319,11 @@ mod tests {
                 "not a snapshot of a cluster; `poolwright snapshot -o FILE`",
             ),
             ("kind: Pod", "not a snapshot of a cluster: "),
+            (
+                odd.as_str(),
+                "the object with the name \"a\" in `items` has the kind \"Pood\" of \"v1\", which is none of its",
+            ),
+            (none.as_str(), "the object with the name null in `items`"),
             (cut, "not a snapshot of a cluster: "),
             ("[]", "not a snapshot of a cluster; "),
         ] {

@@ -16,6 +16,7 @@ use super::kinds::kinds;
 use super::saved::{Asked, Header, Refused, SavedCluster};
 use super::take::{Taken, take};
 use crate::args::{Cli, Command};
+use crate::exit::Failure;
 use crate::plan::{Input, prepare};
 
 /// What must not be in a snapshot.
@@ -46,6 +47,10 @@ fn taken(of: &SavedCluster) -> Taken {
 
 /// Reads the input of `plan --snapshot` with this file.
 fn read(name: &str, saved: &SavedCluster) -> (Input, PlanOptions) {
+    prepared(name, saved).unwrap_or_else(|failure| panic!("{failure:?}"))
+}
+
+fn prepared(name: &str, saved: &SavedCluster) -> Result<(Input, PlanOptions), Failure> {
     let file = std::env::temp_dir().join(format!("poolwright-snapshot-{name}-{}.json", std::process::id()));
     fs::write(&file, saved.text()).expect("a file");
     let typed = ["poolwright", "plan", "--snapshot", file.to_str().expect("UTF-8")];
@@ -54,7 +59,7 @@ fn read(name: &str, saved: &SavedCluster) -> (Input, PlanOptions) {
     };
     let read = prepare(&flags.input, None, &flags.search);
     fs::remove_file(&file).expect("the file is there");
-    read.unwrap_or_else(|failure| panic!("{failure:?}"))
+    read
 }
 
 fn planned((input, options): &(Input, PlanOptions)) -> Plan {
@@ -282,6 +287,20 @@ fn no_secret_gets_into_a_snapshot() {
     assert_eq!(at, None);
     assert!(text.contains("\"kubernetes.io/config.mirror\":\"\""), "only that it is there counts");
     assert!(taken.summary("f").join("\n").contains("PET_NNODES of 1 pod is"), "what changes plans is told");
+}
+
+#[test]
+fn an_object_that_somebody_has_broken_is_named() {
+    let broken = |kind: &str| {
+        let mut saved = taken(&cluster(objects(), &[])).saved;
+        let last = saved.items.iter_mut().rfind(|item| item["kind"] == kind).expect("an object");
+        last["spec"] = "broken".into();
+        prepared(kind, &saved).map(drop).map_err(|failure| format!("{failure:?}"))
+    };
+    for (kind, named) in [("Pod", "Pod ml/train-"), ("NodePool", "NodePool gpu: ")] {
+        let said = broken(kind).expect_err("it cannot be read");
+        assert!(said.contains(named), "{said}");
+    }
 }
 
 #[test]

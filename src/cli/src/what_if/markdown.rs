@@ -17,6 +17,9 @@ pub const MARK: &str = "<!-- poolwright what-if -->";
 /// The most bytes of a comment. GitHub takes 65,536 characters, and GitLab more.
 const MOST: usize = 60_000;
 
+/// The bytes of a comment that are kept for each later list. A line has fewer.
+const KEPT: usize = 4_000;
+
 /// The most lines of one list.
 const LINES: usize = 200;
 
@@ -51,11 +54,12 @@ fn comment(answer: &Answer) -> String {
     });
     let moves = answer.difference.moves.iter();
     let moves = moves.map(|one| format!("{}: from {} to {}", one.pod, one.from, one.to));
-    let details: [(&str, Vec<String>); 10] = [
+    let details: [(&str, Vec<String>); 11] = [
         ("Changes", answer.changes.clone()),
         ("Nodes that differ", nodes.collect()),
         ("Pods that move", moves.collect()),
         ("Pods that are lost", answer.difference.lost.clone()),
+        ("Pods that are added", answer.difference.added.clone()),
         ("Pods that are removed", answer.difference.removed.clone()),
         ("Pods that wait", waiting(&answer.after)),
         ("Not planned", unplanned(&answer.after)),
@@ -63,29 +67,39 @@ fn comment(answer: &Answer) -> String {
         ("Assumptions", answer.assumptions.iter().map(Assumption::told).collect()),
         ("Notes", answer.notes.clone()),
     ];
-    let mut left_out = Vec::new();
-    for (title, lines) in details.iter().filter(|(_, lines)| !lines.is_empty()) {
-        let folded = folded(title, lines);
-        if text.len() + folded.len() > MOST {
-            left_out.push(*title);
-        } else {
-            text.push_str(&folded);
-        }
-    }
-    if !left_out.is_empty() {
-        let _ = writeln!(text, "\nToo long for a comment, see `-o json`: {}.", left_out.join(", "));
-    }
+    let begin = |title: &str, lines| format!("\n<details><summary>{title}: {}</summary>\n\n", count(lines));
+    add_lists(&mut text, &details, begin, "\n</details>\n");
     text
 }
 
-/// Returns a folded list.
-fn folded(title: &str, lines: &[String]) -> String {
-    let mut text = format!("\n<details><summary>{title}: {}</summary>\n\n", count(lines.len()));
-    for line in lines.iter().take(LINES).chain(&more_of(lines.len(), LINES, "line")) {
-        let _ = writeln!(text, "- {}", cell(line));
+/// Adds lists to a comment, apart from empty ones. Each is cut so that the later ones have room, and says how many lines it lacks.
+/// `begin` takes a title and the number of lines.
+pub fn add_lists(
+    text: &mut String,
+    lists: &[(&str, Vec<String>)],
+    begin: impl Fn(&str, usize) -> String,
+    end: &str,
+) {
+    let mut later = lists.iter().filter(|(_, lines)| !lines.is_empty()).count();
+    for (title, lines) in lists.iter().filter(|(_, lines)| !lines.is_empty()) {
+        later -= 1;
+        text.push_str(&begin(title, lines.len()));
+        let most = MOST.saturating_sub(later * KEPT);
+        let mut shown = 0;
+        for line in lines.iter().take(LINES) {
+            let line = format!("- {}\n", cell(line));
+            if text.len() + line.len() > most {
+                break;
+            }
+            text.push_str(&line);
+            shown += 1;
+        }
+        if let Some(more) = more_of(lines.len(), shown, "line") {
+            // A string takes everything.
+            let _ = writeln!(text, "- {more}");
+        }
+        text.push_str(end);
     }
-    text.push_str("\n</details>\n");
-    text
 }
 
 /// Returns a text of others in one line in which nothing is markup.
@@ -123,6 +137,7 @@ mod tests {
     fn a_comment_begins_with_its_mark_and_has_one_table_and_folded_details() {
         let mut answer = answer();
         answer.difference.removed.push("ml/gone".to_owned());
+        answer.difference.added.push("ml/new".to_owned());
         answer.after.unplanned.unread.push("Trainer ml/b".to_owned());
         let text = comment(&answer);
         let mut lines = text.lines();
@@ -136,6 +151,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("<summary>Pods that are removed: 1</summary>\n\n- ml/gone\n"), "{text}");
+        assert!(text.contains("<summary>Pods that are added: 1</summary>\n\n- ml/new\n"), "{text}");
         assert!(text.contains("<summary>Not planned: 1</summary>\n\n- Trainer ml/b: not read\n"), "{text}");
         assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
     }
@@ -149,11 +165,16 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_that_would_be_too_long_says_what_it_leaves_out() {
+    fn a_comment_that_would_be_too_long_has_the_first_lines_of_each_list() {
         let mut long = answer();
-        long.notes = vec!["x".repeat(LINE); LINES];
+        let all = vec!["@".repeat(LINE); 10_000];
+        (long.changes, long.difference.lost, long.notes) = (all.clone(), all.clone(), all);
         let text = comment(&long);
-        assert!(text.len() <= MOST + 200, "{}", text.len());
-        assert!(text.ends_with("\nToo long for a comment, see `-o json`: Notes.\n"), "{text}");
+        assert!(text.len() <= MOST + 1_000, "{}", text.len());
+        for title in ["Changes", "Pods that are lost", "Notes"] {
+            let (_, list) = text.split_once(&format!("<summary>{title}: 10,000</summary>")).expect("a list");
+            let (list, _) = list.split_once("</details>").expect("its end");
+            assert!(list.contains("- &#64;") && list.contains(" lines more; -o json lists them\n"), "{list}");
+        }
     }
 }

@@ -49,7 +49,7 @@ use crate::print::{Progress, TableLayout, counted};
 use answer::{Answer, RunnerUp, State};
 use base::Base;
 use markdown::MARK;
-pub use markdown::cell;
+pub use markdown::{add_lists, cell};
 use outcome::Outcome;
 
 /// Compares the two plans and prints the answer, or answers another question.

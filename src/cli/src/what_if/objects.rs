@@ -208,7 +208,25 @@ impl Files {
         }
         self.drop_pods(&id, &sets, number);
         let replicas = if number == 1 { "replica" } else { "replicas" };
-        Ok(format!("--replicas: {shown} has {number} {replicas} instead of {before}"))
+        let limit = self.autoscaled(&id, number).unwrap_or_default();
+        Ok(format!("--replicas: {shown} has {number} {replicas} instead of {before}{limit}"))
+    }
+
+    /// Says which autoscaler does not let a workload have this number of replicas. It leaves a workload with none alone.
+    fn autoscaled(&self, id: &Id, number: u64) -> Option<String> {
+        let mut autoscalers = self.objects().filter(|one| {
+            text(one, "kind") == "HorizontalPodAutoscaler"
+                && id.is_target(&one["spec"]["scaleTargetRef"], &Id::of(one, &self.namespace))
+        });
+        autoscalers.find_map(|one| {
+            let most = one["spec"]["maxReplicas"].as_u64().filter(|most| number > *most);
+            let least = one["spec"]["minReplicas"].as_u64().filter(|least| (1..*least).contains(&number));
+            let (does, limit) = match (most, least) {
+                (Some(most), _) => ("allows at most", most),
+                (None, least) => ("asks for at least", least?),
+            };
+            Some(format!(", but {} {does} {limit}", self.shown(one)))
+        })
     }
 
     fn objects(&self) -> impl Iterator<Item = &Value> {

@@ -59,6 +59,11 @@ impl Id {
         })
     }
 
+    /// Returns whether an autoscaler names it as its target.
+    pub fn is_target(&self, target: &Value, autoscaler: &Self) -> bool {
+        autoscaler.namespace == self.namespace && target["kind"] == self.kind && target["name"] == self.name
+    }
+
     /// Returns the length of the name and the name: `web-10` comes after `web-9`.
     pub fn length_and_name(&self) -> (usize, &str) {
         (self.name.len(), &self.name)

@@ -1,4 +1,4 @@
-//! The answer as a page: the verdict first, then both sides, the nodes that differ, and folded details.
+//! The answer as a page: the verdict first, then both sides with their costs as bars, the nodes that differ, and folded details.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use super::answer::{Answer, NodeChange};
 use super::assumptions::Assumption;
 use super::rows::{each, figures, more_of};
 use super::table::{told, unplanned, waiting};
-use crate::page::Page;
+use crate::page::{Page, Plot, Quantity, Series, Shape};
 use crate::print::count;
 
 /// The most kinds of node in the table.
@@ -22,6 +22,7 @@ pub fn print(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
     page.heading("Before and after");
     let rows: Vec<Vec<String>> = figures(answer).into_iter().map(Vec::from).collect();
     page.table("figures", "", &["", "before", "after", "difference"], 1, &rows);
+    page.plot("costs", &costs(answer))?;
     nodes(&answer.difference.nodes, &mut page);
     if let Some(runner_up) = &answer.runner_up {
         page.paragraph("", &told(runner_up));
@@ -43,6 +44,29 @@ pub fn print(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
     page.folded("Not planned", &unplanned(&answer.after));
     page.folded("Notes", &answer.notes);
     page.write(out)
+}
+
+/// Returns the cost of both sides, also at half as many pods again where that is known.
+fn costs(answer: &Answer) -> Plot {
+    let (before, after) = (&answer.before, &answer.after);
+    let bars = [
+        ("before", Some(before.usd_per_hour)),
+        ("after", Some(after.usd_per_hour)),
+        ("before, at load +50 %", before.usd_per_hour_at_half_more_load),
+        ("after, at load +50 %", after.usd_per_hour_at_half_more_load),
+    ];
+    let bars = bars.into_iter().filter_map(|(name, cost)| Some((name, cost?.micros())));
+    let series = (0..).zip(bars).map(|(place, (name, cost))| Series {
+        name: name.to_owned(),
+        shape: Shape::Bar,
+        points: vec![(place, cost)],
+    });
+    Plot {
+        title: "Cost per hour before and after the change, and at load +50 %".to_owned(),
+        x: Quantity::Count,
+        y: Quantity::UsdPerHour,
+        series: series.collect(),
+    }
 }
 
 fn nodes(all: &[NodeChange], page: &mut Page) {
@@ -87,6 +111,10 @@ mod tests {
         assert!(text.contains("<p class=\"warning\">Above the limit: the cost rises</p>"), "{text}");
         let row = "<th scope=\"row\">Cost per hour</th><td class=\"number\">$1.00</td><td class=\"number\">$1.50</td>";
         assert!(text.contains(row), "{text}");
+        let bar = "<th scope=\"row\">after, at load +50 %</th><td class=\"number\">$3.00/h</td>";
+        assert!(text.contains(bar) && text.contains("<figure>"), "{text}");
+        answer.after.usd_per_hour_at_half_more_load = None;
+        assert_eq!(costs(&answer).series.len(), 3, "what is unknown has no bar");
         assert!(text.contains("<summary>Pods that move: 1</summary>"), "{text}");
         assert!(text.contains("<li>a &lt;b&gt; note</li>"), "{text}");
     }

@@ -37,6 +37,7 @@ pub fn print(answer: &Answer, layout: TableLayout, out: &mut impl Write) -> io::
         moves.map(|one| format!("{}: from {} to {}", one.pod, one.from, one.to)).collect();
     pods("Pods that move", &moves, layout, out)?;
     pods("Pods that are lost", &answer.difference.lost, layout, out)?;
+    pods("Pods that are added", &answer.difference.added, layout, out)?;
     pods("Pods that are removed", &answer.difference.removed, layout, out)?;
     pods("Pods that wait", &waiting(&answer.after), layout, out)?;
     list("Not planned", unplanned(&answer.after).iter().map(String::as_str), layout, out)?;

@@ -15,10 +15,7 @@ const TYPES_NAMED: usize = 3;
 /// `+$3.42/h (+12.0 %), +$2,496.60/month; 3 more g5.2xlarge; 4 pods move; nothing waits`. Whatever makes the sides differ is in it.
 pub fn verdict(before: &Outcome, after: &Outcome, difference: &Difference) -> String {
     let mut parts = vec![cost(before, after, difference)];
-    let unknown = after.cost.unknown_prices;
-    if unknown > 0 {
-        parts.push(format!("{} of unknown price not counted", counted(unknown, "node")));
-    }
+    parts.extend(unpriced(before.cost.unknown_prices, after.cost.unknown_prices));
     parts.push(nodes(difference));
     let of = |pods: usize, does: &str, do_: &str| {
         (pods > 0).then(|| format!("{} {}", counted(pods, "pod"), if pods == 1 { does } else { do_ }))
@@ -53,6 +50,17 @@ pub fn verdict(before: &Outcome, after: &Outcome, difference: &Difference) -> St
     });
     parts.extend(unplanned(&before.unplanned, &after.unplanned));
     parts.join("; ")
+}
+
+/// Says how many nodes are in no cost, before and after the change.
+fn unpriced(before: usize, after: usize) -> Option<String> {
+    let nodes = |number| format!("{} of unknown price", counted(number, "node"));
+    match (before, after) {
+        (0, 0) => None,
+        (before, 0) => Some(format!("{} before the change not counted", nodes(before))),
+        (before, after) if before == 0 || before == after => Some(format!("{} not counted", nodes(after))),
+        (before, after) => Some(format!("{} not counted, {} before the change", nodes(after), count(before))),
+    }
 }
 
 /// Says which work is not planned.
@@ -112,8 +120,11 @@ fn nodes(difference: &Difference) -> String {
     types.sort_by_key(|(name, more)| (Reverse(more.unsigned_abs()), *name));
     if types.is_empty() {
         let elsewhere = difference.kinds.iter().any(|change| change.before != change.after);
-        let words =
-            if elsewhere { "the same types of node, bought in another way" } else { "the same nodes" };
+        let words = if elsewhere {
+            "the same types of node, in other zones or bought in another way"
+        } else {
+            "the same nodes"
+        };
         return words.to_owned();
     }
     let words = |(name, more): &(&str, i64)| {
@@ -182,6 +193,23 @@ mod tests {
             told(&nothing, &outcome("1", &[("a", 1), ("b", 1), ("c", 1), ("d", 2)], &[])),
             "+$1.00/h, +$730.00/month; 2 more d, 1 more a, 1 more b, 1 other type differs; nothing waits"
         );
+    }
+
+    #[test]
+    fn the_verdict_says_which_nodes_are_in_no_cost() {
+        for (before, after, said) in [
+            (0, 0, None),
+            (2, 0, Some("2 nodes of unknown price before the change not counted")),
+            (0, 1, Some("1 node of unknown price not counted")),
+            (2, 2, Some("2 nodes of unknown price not counted")),
+            (2, 1, Some("1 node of unknown price not counted, 2 before the change")),
+        ] {
+            assert_eq!(unpriced(before, after).as_deref(), said);
+        }
+        let mut before = outcome("1", &[], &[]);
+        before.cost.unknown_prices = 1;
+        let said = told(&before, &outcome("2", &[], &[]));
+        assert!(said.contains("; 1 node of unknown price before the change not counted; "), "{said}");
     }
 
     #[test]

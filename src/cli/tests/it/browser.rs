@@ -68,6 +68,7 @@ fn is_readable_and_loads_nothing(told: &Value) {
         let colours = told["pictures"][picture]["colours"].as_u64();
         assert!(colours.is_some_and(|colours| colours > 20), "{picture}: {told}");
     }
+    assert_eq!(told["whole_on_paper"], true, "what is folded is printed, too: {told}");
     assert!(corner("light") > 200 && corner("print") > 200 && corner("dark") < 60, "{told}");
 }
 
@@ -85,6 +86,22 @@ fn a_browser_shows_the_numbers_of_what_if_in_light_in_dark_and_on_paper() {
         is_the_amount(&cells[1], &document["after"][field]);
         is_the_amount(&cells[2], &document["difference"][field]);
     }
+    assert_eq!(told["plots"].as_array().map(Vec::len), Some(1), "{told}");
+    for side in ["before", "after"] {
+        is_the_amount(&row(&told, "costs", side)[0], &document[side]["usdPerHour"]);
+        let more = row(&told, "costs", &format!("{side}, at load +50 %"));
+        is_the_amount(&more[0], &document[side]["usdPerHourAtHalfMoreLoad"]);
+    }
+}
+
+#[test]
+fn a_browser_shows_the_prices_of_a_job() {
+    let job = ["job", "4x1xl4", "--hours", "10", "--catalogue", "src/cli/tests/market.csv"];
+    let (document, told) = seen("job", &job);
+    is_readable_and_loads_nothing(&told);
+    assert_eq!(told["paragraphs"][0], document["verdict"]);
+    let first = row(&told, "rows", document["rows"][0]["instanceType"].as_str().expect("a name"));
+    is_the_amount(&first[5], &document["rows"][0]["usdPerJob"]);
 }
 
 #[test]

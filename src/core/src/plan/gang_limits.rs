@@ -90,7 +90,7 @@ fn apart(limits: &Limits, supply: &Supply<'_>, alike: Vec<Alike<'_>>) -> Option<
                 }
             }
         }
-        kinds.push(Kind { spec, requests, count, least: count, is_apart: false, nodes });
+        kinds.push(Kind { spec, requests, need: None, count, least: count, is_apart: false, nodes });
     }
     gang_takes::short(limits, supply, &kinds)
 }

@@ -6,6 +6,7 @@ use poolwright_catalog::{ResourceList, UsdPerHour};
 
 use crate::model::PodSpec;
 use crate::plan::gang_nodes::{Alike, Takes, most, nodes_for, times};
+use crate::rules::gpus::GpuNeed;
 use crate::supply::limits::Limits;
 use crate::supply::offerings::{PoolOffering, Supply};
 
@@ -35,7 +36,10 @@ impl HoldingNode {
 /// Equal pods of a gang.
 pub(crate) struct Kind<'p> {
     pub spec: &'p PodSpec,
+    /// What one of them asks for, with the MIG instances that it names.
     pub requests: ResourceList,
+    /// Its request for MIG instances, if it has one. GPUs are cut for no other kind of pods of the gang.
+    pub need: Option<&'p GpuNeed>,
     /// How many of them need a place.
     pub count: u64,
     /// How many of these need a new node, because nodes that are there have no room for them.
@@ -91,7 +95,8 @@ pub(crate) fn short(limits: &Limits, supply: &Supply<'_>, kinds: &[Kind<'_>]) ->
 /// Returns whether the limits have enough for equal pods on full nodes of one offering, with one node of another for the rest.
 fn have_enough_mixed(limits: &Limits, supply: &Supply<'_>, kind: &Kind<'_>) -> bool {
     let one = |node: &HoldingNode| {
-        let of_one = limits.uses(supply, node.at, node.offering, Some(node.price));
+        let price = Some(node.price);
+        let of_one = limits.uses_for(supply, node.at, node.offering, price, kind.need.as_slice());
         (of_one, most(&kind.requests, &node.room).max(1))
     };
     let nodes = kind.nodes.iter().map(one);
@@ -159,6 +164,7 @@ fn nearest(limits: &Limits, supply: &Supply<'_>, kinds: &[&Kind<'_>]) -> Option<
 /// Returns what the pods use on the nodes of each offering that would hold all of them and has as many in stock.
 fn options(limits: &Limits, supply: &Supply<'_>, kinds: &[&Kind<'_>]) -> Vec<Uses> {
     let Some((first, others)) = kinds.split_first() else { return Vec::new() };
+    let needs: Vec<&GpuNeed> = kinds.iter().filter_map(|kind| kind.need).collect();
     let is_common =
         |node: &&HoldingNode| others.iter().all(|kind| kind.nodes.iter().any(|other| other.is_like(node)));
     let uses = |node: &HoldingNode| {
@@ -171,7 +177,7 @@ fn options(limits: &Limits, supply: &Supply<'_>, kinds: &[&Kind<'_>]) -> Vec<Use
         if kinds.iter().any(|kind| kind.is_apart) {
             all = kinds.iter().map(|kind| kind.count).fold(0, u64::saturating_add);
         }
-        let of_one = limits.uses(supply, node.at, node.offering, Some(node.price));
+        let of_one = limits.uses_for(supply, node.at, node.offering, Some(node.price), &needs);
         let (least, most) = (times(&of_one, nodes), times(&of_one, all));
         let [cost, most_cost] = [nodes, all].map(|count| node.price.micros().saturating_mul(count));
         limits.has_stock(&most).then_some(Uses { least, most, nodes, cost, most_cost })

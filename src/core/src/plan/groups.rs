@@ -8,11 +8,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_catalog::RankedOffering;
-
 use crate::demand::{GroupState, Members, group_state, is_there, pod_group};
-use crate::model::plan::{Plan, UnplacedPod, UnplacedReason};
-use crate::model::{GangScheduler, GroupRole, ObjectKey, Pod, PodKey, PodSpec, PoolName, Snapshot};
+use crate::model::plan::{Plan, PlannedClaim, UnplacedPod, UnplacedReason};
+use crate::model::{GangScheduler, GroupRole, ObjectKey, Pod, PodKey, PodSpec, Snapshot};
 use crate::plan::gang_limits;
 use crate::plan::gang_nodes::Takes;
 use crate::plan::left_by::LeftBy;
@@ -27,8 +25,8 @@ pub(crate) struct IncompleteGang {
     words: String,
     /// One of its pods without a place, and the reason.
     left: Option<(PodKey, LeftBy)>,
-    /// The new nodes that its pods had, each with its pool.
-    nodes: Vec<(PoolName, RankedOffering)>,
+    /// The new nodes that its pods had.
+    nodes: Vec<PlannedClaim>,
     /// The amount of the limit in `left` that its other pods take, each on the smallest node that fits it. `None` without such a limit,
     /// or if it is not the only reason.
     lacking: Option<u64>,
@@ -373,14 +371,13 @@ pub(crate) fn audit(snapshot: &Snapshot, plan: &Plan) -> Vec<String> {
     problems
 }
 
-/// Returns the new nodes of a plan that have pods of a gang, each with its pool.
-fn nodes_of(snapshot: &Snapshot, plan: &Plan, gang: &ObjectKey) -> Vec<(PoolName, RankedOffering)> {
+/// Returns the new nodes of a plan that have pods of a gang.
+fn nodes_of(snapshot: &Snapshot, plan: &Plan, gang: &ObjectKey) -> Vec<PlannedClaim> {
     let of_gang = |pod: &PodKey| {
         let pod = snapshot.pods.get(pod);
         pod.and_then(|pod| pod.group_key()).as_ref() == Some(gang)
     };
-    let claims = plan.claims.iter().filter(|claim| claim.planned_pods.iter().any(of_gang));
-    claims.map(|claim| (claim.pool.clone(), claim.offerings[0].clone())).collect()
+    plan.claims.iter().filter(|claim| claim.planned_pods.iter().any(of_gang)).cloned().collect()
 }
 
 /// Returns the pods of each PodGroup that a plan places, counting existing pods and their successors.

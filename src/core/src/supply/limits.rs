@@ -6,11 +6,11 @@ mod kind;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use poolwright_catalog::{RankedOffering, ResourceName, UsdPerHour};
+use poolwright_catalog::{InstanceType, ResourceName, UsdPerHour};
 use poolwright_solver::Limit;
 
-use crate::model::plan::PlannedClaim;
-use crate::model::{PlanOptions, Pool, PoolLimits, PoolName, Sharing, Snapshot};
+use crate::model::plan::{PlannedClaim, PlannedGpu};
+use crate::model::{PlanOptions, Pool, PoolLimits, Sharing, Snapshot};
 use crate::rules::gpus::GpuNeed;
 pub(crate) use crate::supply::limits::held::held;
 pub(crate) use crate::supply::limits::kind::LimitKind;
@@ -156,6 +156,16 @@ impl Limits {
         of_pool.chain(scarce.map(|limit| (*limit, 1))).collect()
     }
 
+    /// Lowers what a node of a type uses of limits on MIG instances to what it uses if its GPUs are cut for these requests alone.
+    pub fn leave_uncut(&self, uses: &mut [(u32, u64)], kind: &InstanceType, needs: &[&GpuNeed]) {
+        for (limit, amount) in uses {
+            let of = &self.all[*limit as usize].kind;
+            if of.mig().is_some() {
+                *amount = (*amount).min(of.of_type(kind, None, needs));
+            }
+        }
+    }
+
     /// Returns whether one more node with these uses is within all limits.
     pub fn allow(&self, uses: &[(u32, u64)]) -> bool {
         uses.iter().all(|(limit, amount)| *amount <= self.all[*limit as usize].left)
@@ -206,11 +216,11 @@ impl Limits {
                 LimitKind::Available(id) => {
                     claim.offerings.first().is_some_and(|first| first.offering == *id)
                 }
-                _ => limit.pool.is_none_or(|pool| supply.pools[pool].pool.name == claim.pool),
+                _ => limit.counts(supply, claim),
             };
             let most = |claim: &PlannedClaim| {
                 let uses = claim.offerings.iter().map(|one| limit.kind.of(&one.allocatable, one.price));
-                uses.max().unwrap_or(0)
+                uses.max().unwrap_or(0).saturating_add(limit.instances_of(supply, claim))
             };
             let taken = claims.iter().filter(counts).map(most).fold(0, u64::saturating_add);
             limit.left = limit.left.saturating_sub(taken);
@@ -312,23 +322,29 @@ impl Limits {
         let (takes, enough) = (limit.kind.needed_in_words(takes), limit.kind.enough(enough));
         if used == 0 {
             return format!(
-                "{named} is too low for its gang (it would take up to {takes} at once); {raise} ({enough} is enough)"
+                "{named} is too low for its gang (it would take up to {takes} at once); {raise} ({enough} is enough){}",
+                self.counted(limit)
             );
         }
         format!(
-            "{named} leaves too little for its gang (in use or on order if nothing is bought for it: {}; left: {}; it would take up to {takes} at once); {raise} ({enough} is enough){}",
+            "{named} leaves too little for its gang (in use or on order if nothing is bought for it: {}; left: {}; it would take up to {takes} at once); {raise} ({enough} is enough){}{}",
             limit.kind.used_in_words(used, limit.ceiling),
             limit.kind.in_words(limit.left),
-            limit.or_free_nodes()
+            limit.or_free_nodes(),
+            self.counted(limit)
         )
     }
 
     /// Returns the amount that planned nodes take of a limit.
-    pub fn taken_by(&self, limit: u32, supply: &Supply<'_>, nodes: &[(PoolName, RankedOffering)]) -> u64 {
+    pub fn taken_by(&self, limit: u32, supply: &Supply<'_>, nodes: &[PlannedClaim]) -> u64 {
         let limit = &self.all[limit as usize];
-        let counts = |of: &PoolName| limit.pool.is_none_or(|pool| supply.pools[pool].pool.name == *of);
-        let counted = nodes.iter().filter(|(pool, _)| counts(pool));
-        counted.map(|(_, node)| limit.kind.of(&node.allocatable, node.price)).fold(0, u64::saturating_add)
+        let taken = |claim: &PlannedClaim| {
+            let promised =
+                claim.offerings.first().map_or(0, |one| limit.kind.of(&one.allocatable, one.price));
+            promised.saturating_add(limit.instances_of(supply, claim))
+        };
+        let counted = nodes.iter().filter(|claim| limit.counts(supply, claim));
+        counted.map(taken).fold(0, u64::saturating_add)
     }
 }
 
@@ -344,6 +360,26 @@ impl PoolLimit {
 
     fn quantity(&self, amount: u64) -> String {
         self.kind.quantity(amount)
+    }
+
+    /// Returns whether the nodes of a claim's pool count towards it.
+    fn counts(&self, supply: &Supply<'_>, claim: &PlannedClaim) -> bool {
+        self.pool.is_none_or(|pool| supply.pools[pool].pool.name == claim.pool)
+    }
+
+    /// Returns all MIG instances of its kind that the GPUs of a planned node could be cut into, if they are cut into some.
+    fn instances_of(&self, supply: &Supply<'_>, claim: &PlannedClaim) -> u64 {
+        let Some(resource) = self.kind.mig().map(ResourceName::as_str) else { return 0 };
+        let name = resource.strip_prefix(ResourceName::MIG_PREFIX);
+        let is_cut = |gpu: &PlannedGpu| match gpu {
+            PlannedGpu::Mig(instances) => instances.iter().any(|one| Some(one.name.as_str()) == name),
+            _ => false,
+        };
+        let of_pool = supply.pools.iter().find(|of| of.pool.name == claim.pool);
+        let catalogue = of_pool.map(|of| supply.tables[of.table].catalogue);
+        let catalogue = catalogue.filter(|_| claim.gpus.iter().any(is_cut));
+        let kind = catalogue.and_then(|all| all.instance_type(&claim.offering().instance_type));
+        kind.map_or(0, |kind| cut::most(kind, resource))
     }
 
     /// Returns the amount in use and on order, with what this plan buys. It may be more than the limit allows.

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 
 use poolwright_catalog::ResourceName;
 use poolwright_core::plan::{Plan, PlanOptions, PlannedGpu, Sharing, UnplacedReason, plan};
-use poolwright_core::{Action, Buffer, Node, Pod, Pool, PoolLimits, PoolName, Snapshot, Subject, Units, why};
+use poolwright_core::{
+    Action, Buffer, Namespaces, Node, Pod, PodAffinityTerm, PodGroup, Pool, PoolLimits, PoolName, Snapshot,
+    Subject, Uid, Units, why,
+};
 use poolwright_solver::NeverStop;
 use poolwright_terms::Reason;
 
@@ -121,6 +124,75 @@ fn a_limit_on_instances_counts_a_new_node_as_all_that_its_gpus_could_be_cut_into
     let said = &plan.unplaced[0].message;
     let below = "limit nvidia.com/mig-1g.5gb = 6 of pool `gpu` is below the 7 that the smallest node which fits it uses";
     assert!(said.contains(below), "{said}");
+}
+
+#[test]
+fn a_node_counts_towards_a_limit_on_instances_only_if_its_gpus_are_cut_into_some_of_them() {
+    let first = Pod { priority: 10, ..named("first", "2g.10gb", 3) };
+    let pods = [first, named("second", "1g.5gb", 7)];
+    let plan = planned_with(&with(cluster(cuttable(), [limited(7)]), pods), Sharing::Mig { mixed: false });
+    assert_eq!((plan.claims.len(), plan.counts.unplaced), (2, 0), "{:?}", plan.unplaced);
+}
+
+#[test]
+fn a_gang_whose_pods_ask_for_instances_is_told_what_all_of_it_takes_of_a_limit_on_them() {
+    let of = |most: u64| {
+        let group = PodGroup {
+            key: object_key("train"),
+            uid: Uid("train".into()),
+            min_count: Some(2),
+            roles: vec![],
+            unmodelled: vec![],
+            stands_for: None,
+            held: None,
+        };
+        let member = |name: &str| Pod { group: Some("train".into()), ..named(name, "1g.5gb", 7) };
+        let pods = [member("p"), member("q")];
+        let snapshot = with(with(cluster(cuttable(), [limited(most)]), [group]), pods);
+        planned_with(&snapshot, Sharing::Mig { mixed: false })
+    };
+    // With 13, one of the pods would have a node.
+    for most in [6, 13] {
+        let plan = of(most);
+        let words = format!(
+            "limit nvidia.com/mig-1g.5gb = {most} of pool `gpu` is too low for its gang (it would take up to 14 at once); raise \
+             spec.limits (14 is enough) (a new node with such instances counts as all of them that its GPUs could be cut into)"
+        );
+        assert_eq!((plan.claims.len(), plan.unplaced.len()), (0, 2));
+        for left in &plan.unplaced {
+            assert!(left.message.ends_with(&words), "{}", left.message);
+        }
+    }
+    let enough = of(14);
+    assert_eq!((enough.claims.len(), enough.unplaced.len()), (2, 0), "the advice helps");
+}
+
+#[test]
+fn a_pod_with_instances_that_must_be_with_others_is_told_of_the_limit_on_them_besides_its_selector() {
+    let of = |most: u64| {
+        let zone = "topology.kubernetes.io/zone";
+        let kinds = vec![
+            Kind("a2", capacity(12, 80, 1), Some("a100"), &[("a", "3"), ("b", "3")]),
+            Kind("m7.large", capacity(4, 16, 0), None, &[("a", "0.20"), ("b", "0.20")]),
+        ];
+        let mut full = node("n", capacity(1, 1, 0));
+        full.labels.insert(zone.into(), "a".into());
+        let labels = [("app".to_owned(), "db".to_owned())].into();
+        let db = bound(Pod { labels, ..pod("db", requests(1, 1, 0)) }, "n");
+        let mut near = named("p", "1g.5gb", 1);
+        near.spec.affinity.push(PodAffinityTerm {
+            topology_key: zone.into(),
+            namespaces: Namespaces::Named(["default".to_owned()].into()),
+            selector: Some(vec![is_in("app", &["db"])]),
+        });
+        near.spec.node_selector.insert(zone.into(), "b".into());
+        let snapshot = with(with(cluster(catalogue(kinds), [limited(most)]), [full]), [db, near]);
+        planned_with(&snapshot, Sharing::Mig { mixed: false }).unplaced.remove(0).message
+    };
+    let drop = "drop `topology.kubernetes.io/zone` from its nodeSelector";
+    let (alone, both) = (of(7), of(6));
+    assert!(alone.contains(&format!("{drop}, or change the rule")), "{alone}");
+    assert!(both.contains(&format!("{drop}, and raise limit nvidia.com/mig-1g.5gb = 6")), "{both}");
 }
 
 #[test]

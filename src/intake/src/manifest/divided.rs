@@ -132,7 +132,7 @@ pub(super) fn divided(
             *size = (*size).min(wanted);
         }
         let unavailable = unavailable(&spec["strategy"]["rollingUpdate"]["maxUnavailable"], surge, wanted);
-        if let Some(unavailable) = unavailable.filter(|_| grows) {
+        if let Some(unavailable) = unavailable {
             go_on(family, newest, &mut sizes, &Bounds { wanted, surge, unavailable });
         }
     }
@@ -150,16 +150,17 @@ fn alone(family: &Family<'_>, at: usize, only: usize, wanted: u64) -> Option<Div
     grows.then(|| Divided { sizes: vec![(only, wanted)], why })
 }
 
-/// Lets the rollout go on until it waits for pods. Without the status of each set, nobody knows how far it goes.
+/// Lets the rollout go on until it waits for pods. Without the status of each set, nobody knows how far it goes. Pods that a set gets now
+/// are not available, whatever an older status says.
 fn go_on(family: &Family<'_>, newest: usize, sizes: &mut [(usize, u64)], bounds: &Bounds) {
     let status = |set: usize| &family.all[set].value["status"];
     if sizes.iter().any(|(set, _)| !status(*set).is_object()) {
         return;
     }
     sizes.sort_by_key(|(set, _)| (*set != newest, created(family.all[*set])));
-    let rolling = |(set, size): &(usize, u64)| Rolling {
-        size: *size,
-        available: status(*set)["availableReplicas"].as_u64().unwrap_or(0),
+    let rolling = |(set, size): &(usize, u64)| {
+        let available = status(*set)["availableReplicas"].as_u64().unwrap_or(0);
+        Rolling { size: *size, available: available.min(replicas(family.all[*set])).min(*size) }
     };
     let mut all: Vec<Rolling> = sizes.iter().map(rolling).collect();
     if let Some((new, old)) = all.split_first_mut() {

@@ -133,6 +133,27 @@ fn a_rollout_of_known_status_goes_on_after_its_replica_sets_have_grown_unless_it
 }
 
 #[test]
+fn a_rollout_of_known_status_goes_on_after_its_replica_sets_have_shrunk() {
+    let sets = old_and_new([8, 5], (10, 13)).map(|mut set| {
+        let replicas = set["spec"]["replicas"].clone();
+        set["status"] = json!({"replicas": replicas, "availableReplicas": replicas});
+        set
+    });
+    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 3, "maxUnavailable": 1}});
+    let manifest = together(deployment(4, strategy), sets);
+    assert_eq!(counts(&manifest), [0, 4], "three of the new ones are available, and that is enough");
+}
+
+#[test]
+fn no_more_pods_of_a_replica_set_are_available_than_it_had_before_it_grew() {
+    let [mut old, mut new] = old_and_new([8, 5], (10, 13));
+    old["status"] = json!({"replicas": 8, "availableReplicas": 8});
+    new["status"] = json!({"replicas": 50, "availableReplicas": 50});
+    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}});
+    assert_eq!(counts(&together(deployment(15, strategy), [old, new])), [8, 10]);
+}
+
+#[test]
 fn a_paused_deployment_with_more_replicas_gives_them_its_old_template_if_all_its_pods_have_that() {
     let [old, _] = old_and_new([3, 0], (3, 4));
     let mut larger = deployment(5, rolling(json!(1)));

@@ -28,6 +28,8 @@ const CLOSE: SignedDuration = SignedDuration::from_secs(10);
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     clusters: BTreeMap<String, Cluster>,
+    /// The first sign of all.
+    pub first: Option<Timestamp>,
     /// The gaps of all days that are closed.
     pub gaps: Vec<Gap>,
 }
@@ -50,6 +52,7 @@ impl Watch {
         if !self.clusters.contains_key(cluster) {
             self.clusters.insert(cluster.to_owned(), Cluster::default());
         }
+        self.first = Some(self.first.map_or(at, |first| first.min(at)));
         let Some(cluster) = self.clusters.get_mut(cluster) else { return };
         cluster.last = cluster.last.max(Some(at));
         let near = |sign: &Timestamp| *sign <= at && at.duration_since(*sign) < CLOSE;

@@ -166,6 +166,11 @@ impl Fold {
         self.doubts
     }
 
+    /// Returns the first sign of a controller of any cluster.
+    pub fn first_sign(&self) -> Option<Timestamp> {
+        self.watch.first
+    }
+
     /// Returns the last sign of a controller of any cluster.
     pub fn last_sign(&self) -> Option<Timestamp> {
         self.watch.latest()

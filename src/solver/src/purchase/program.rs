@@ -26,14 +26,24 @@ struct Program {
     counts: Vec<Variable>,
 }
 
+/// The values of the variables, and the bound on the cost in US dollars if the solver told one.
+type Values = (Vec<f64>, Option<f64>);
+
 /// Returns the numbers of the lowest cost.
 pub(super) fn least(market: &Market) -> Result<Found, Unsolved> {
     let most: Vec<u64> = (0..market.offers.len()).map(|at| market.most(at)).collect();
     let program = Program::of(market, &most);
     let (values, bound) = solved(&program).map_err(Unsolved)?;
-    let counts = values.iter().zip(&most).map(|(value, most)| (value.round().max(0.0) as u64).min(*most));
+    let counts = values.iter().zip(&most).zip(&market.offers);
+    let counts = counts.map(|((value, most), offer)| allowed(*value, offer.least, *most));
     let bound_micros = bound.filter(|bound| bound.is_finite()).map(|bound| (bound * 1e6).floor() as i128);
     Ok(Found { counts: counts.collect(), bound_micros })
+}
+
+/// Returns the number that a value stands for. A large limit lets the tolerance of the solver buy less than the least that is sold.
+pub(super) fn allowed(value: f64, least: u64, most: u64) -> u64 {
+    let count = (value.round().max(0.0) as u64).min(most);
+    if count < least { 0 } else { count }
 }
 
 impl Program {
@@ -131,13 +141,15 @@ fn node_hours(millionths: u64) -> f64 {
 
 /// Returns the numbers of the offers, and the bound.
 #[cfg(feature = "highs")]
-fn solved(program: &Program) -> Result<(Vec<f64>, Option<f64>), String> {
+fn solved(program: &Program) -> Result<Values, String> {
     // Buying nothing is always possible. The presolve of HiGHS 1.15 has called such programs infeasible.
-    with_highs(program, "on").or_else(|_| with_highs(program, "off"))
+    let found = with_highs(program, "on").or_else(|_| with_highs(program, "off"))?;
+    found.ok_or_else(|| format!("HiGHS found no numbers in {PATIENCE} seconds; give fewer hours or offers"))
 }
 
+/// Returns nothing if the time was too short to find any numbers.
 #[cfg(feature = "highs")]
-fn with_highs(program: &Program, presolve: &str) -> Result<(Vec<f64>, Option<f64>), String> {
+fn with_highs(program: &Program, presolve: &str) -> Result<Option<Values>, String> {
     use ::highs::{HighsModelStatus, HighsSolutionStatus};
 
     let mut stated = program.variables.clone().minimise(program.cost.clone()).using(good_lp::highs);
@@ -154,19 +166,19 @@ fn with_highs(program: &Program, presolve: &str) -> Result<(Vec<f64>, Option<f64
     model.set_option("mip_abs_gap", 1e-6);
     model.set_option("mip_feasibility_tolerance", 1e-7);
     let solved = model.try_solve().map_err(|status| format!("HiGHS says {status:?}"))?;
-    match solved.status() {
-        HighsModelStatus::Optimal | HighsModelStatus::ReachedTimeLimit => {}
-        other => return Err(format!("HiGHS says {other:?}")),
+    let status = solved.status();
+    if !matches!(status, HighsModelStatus::Optimal | HighsModelStatus::ReachedTimeLimit) {
+        return Err(format!("HiGHS says {status:?}"));
     }
     if solved.primal_solution_status() != HighsSolutionStatus::Feasible {
-        return Err("HiGHS found no numbers in time".to_owned());
+        return Ok(None);
     }
     let values = solved.get_solution().columns()[..program.counts.len()].to_vec();
-    Ok((values, solved.double_info_value(c"mip_dual_bound").ok()))
+    Ok(Some((values, solved.double_info_value(c"mip_dual_bound").ok())))
 }
 
 #[cfg(not(feature = "highs"))]
-fn solved(program: &Program) -> Result<(Vec<f64>, Option<f64>), String> {
+fn solved(program: &Program) -> Result<Values, String> {
     use good_lp::{Solution, SolutionStatus, WithTimeLimit};
 
     let stated = program.variables.clone().minimise(program.cost.clone()).using(good_lp::microlp);

@@ -63,6 +63,13 @@ fn a_least_number_is_bought_whole_or_not_at_all() {
 }
 
 #[test]
+fn what_the_tolerance_of_the_solver_buys_below_the_least_is_nothing() {
+    let of = |value| program::allowed(value, 1_000, 2_000);
+    assert_eq!([-1e-9, 10.0, 999.9999, 1_500.2, 2_000.9].map(of), [0, 0, 1_000, 1_500, 2_000]);
+    assert_eq!(program::allowed(0.4, 1, 5), 0);
+}
+
+#[test]
 fn a_limit_of_an_offer_holds_and_the_next_best_takes_the_rest() {
     let first = Offer { most: Some(2), ..nodes(0, 400_000) };
     let both = market(&[1_000_000], &[(10, &[5])], vec![nodes(0, 600_000), first]);

@@ -15,6 +15,9 @@ use crate::print::counted;
 /// Hours of a month, as the clouds' calculators count it.
 const MONTH: u128 = 730;
 
+/// A part of the cost below one of this many is a matter of rounding.
+const ROUNDING: u128 = 10_000;
+
 /// The most points of the curve, besides its begin.
 const POINTS: u64 = 20;
 
@@ -232,7 +235,7 @@ impl Answer {
         Self {
             api_version: poolwright_terms::API_VERSION,
             kind: "Commitment",
-            verdict: verdict(&offers, &cost, usage.hours),
+            verdict: verdict(&offers, &cost, usage.hours, unproven(bought).is_none()),
             hours: usage.hours,
             offers,
             cost,
@@ -290,17 +293,27 @@ impl Row {
     }
 }
 
-fn verdict(offers: &[Row], cost: &Costs, hours: u64) -> String {
+/// Returns the part of the cost that the solver did not prove, unless it is a matter of rounding.
+fn unproven(bought: &Purchase) -> Option<Ratio> {
+    let cost = bought.cost.0;
+    let part = bought.bound.map_or(cost, |bound| cost.saturating_sub(bound.0));
+    (part * ROUNDING > cost).then_some(Ratio { part, whole: cost })
+}
+
+fn verdict(offers: &[Row], cost: &Costs, hours: u64, is_proven: bool) -> String {
     let bought: Vec<String> = offers
         .iter()
         .filter(|row| row.is_bought())
         .map(|row| format!("{} of {} ({} for {})", row.buy, row.name, row.kind, row.of))
         .collect();
     if bought.is_empty() {
-        return format!(
-            "Buy nothing: no offer saves anything for this use, which costs {:#}/month on demand",
-            monthly(cost.without, hours)
-        );
+        let why = if is_proven {
+            "no offer saves anything"
+        } else {
+            "nothing that saves anything was found in time"
+        };
+        let month = monthly(cost.without, hours);
+        return format!("Buy nothing: {why} for this use, which costs {month:#}/month on demand");
     }
     let saved = Usd(cost.saved.0.unsigned_abs());
     format!(
@@ -366,6 +379,10 @@ fn assumptions(usage: &Usage, offered: &[Offered], bought: &Purchase) -> Vec<Str
     }
     if bought.bound.is_none() {
         all.push("The solver did not prove its answer in time, so there is no lower bound.".to_owned());
+    } else if let Some(part) = unproven(bought) {
+        all.push(format!(
+            "The solver did not prove that this is the best: another purchase may cost up to {part} less."
+        ));
     }
     all
 }

@@ -1,12 +1,13 @@
 //! `poolwright what-if commitment`: which reservations, savings plans, discounts and blocks cost least for a known use.
 //!
-//! The use is read from a file, or is that of a replay. The solver chooses the numbers, and counts what they cost.
+//! The use is read from a file or from the ledger, or is that of a replay. The solver chooses the numbers, and counts what they cost.
 
 mod answer;
 mod lists;
 mod markdown;
 mod offers;
 mod prices;
+mod recorded;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -17,7 +18,7 @@ use std::io::{self, Write};
 
 use poolwright_solver::purchase::{self, Market, Purchase, Slice};
 
-use crate::args::{CommitmentFlags, CommitmentFormat};
+use crate::args::{CommitmentFlags, CommitmentFormat, ReplayFlags};
 use crate::exit::{ExitStatus, Failure};
 use crate::print::TableLayout;
 use crate::problems::Problems;
@@ -58,24 +59,39 @@ fn answered(flags: &CommitmentFlags) -> Result<Answer, Failure> {
     let catalogue = catalogue::load(&flags.catalogue)?;
     let file = source::file(&flags.offers).map_err(Failure::bad_input)?;
     let refused = |problems: Problems| Failure::bad_input(format!("the use cannot be read: {problems}"));
-    let usage = match (&flags.usage, &flags.trace) {
-        (Some(path), _) => {
+    let useless = |problems: Problems| Failure::bad_input(format!("the offers cannot be used: {problems}"));
+    let usage = match (&flags.usage, &flags.trace, &flags.ledger) {
+        (Some(path), ..) => {
             let written = source::file(path).map_err(Failure::bad_input)?;
             usage::of_file(&written, &catalogue).map_err(refused)?
         }
-        (None, Some(trace)) => {
-            let stop = stop_when_interrupted()?;
-            let played = replay::played(&flags.replay(trace.clone()), &stop)?;
-            let mut usage = usage::of_history(&played.history).map_err(Failure::bad_input)?;
-            usage.notes.extend(played.interrupted().into_iter().chain(played.notes()));
-            usage
+        (None, Some(trace), _) => {
+            let replay = flags.replay(trace.clone()).map_err(Failure::bad_input)?;
+            // A wrong offer shows before the long replay.
+            offers::check(&file, &catalogue).map_err(useless)?;
+            played(&replay)?
+        }
+        (None, None, Some(place)) => {
+            let days = flags.days().map_err(Failure::bad_input)?;
+            recorded::of_ledger(place, days, flags.region.as_deref())?
         }
         // The parser wants one of them.
-        (None, None) => return Err(Failure::bad_input("there is no use; add --usage FILE or --trace FILE")),
+        (None, None, None) => {
+            return Err(Failure::bad_input("there is no use; add --usage, --trace or --ledger"));
+        }
     };
-    let (offered, notes) = offers::read(&file, &usage, &catalogue)
-        .map_err(|problems| Failure::bad_input(format!("the offers cannot be used: {problems}")))?;
+    let (offered, notes) = offers::read(&file, &usage, &catalogue).map_err(useless)?;
     answer(&usage, &offered, notes)
+}
+
+/// Returns the use of a replay.
+fn played(flags: &ReplayFlags) -> Result<Usage, Failure> {
+    let stop = stop_when_interrupted()?;
+    let played = replay::played(flags, &stop)?;
+    let mut usage = usage::of_history(&played.history).map_err(Failure::bad_input)?;
+    let gaps = played.interrupted().into_iter().chain(played.empty_hours());
+    usage.notes.extend(gaps.chain(played.notes_of_input().iter().cloned()));
+    Ok(usage)
 }
 
 /// Finds what to buy for a use, and says what it costs.

@@ -118,24 +118,15 @@ pub fn read(
     usage: &Usage,
     catalogue: &Catalogue,
 ) -> Result<(Vec<Offered>, Vec<String>), Problems> {
-    if file.text.trim().is_empty() {
-        return Err(Problems::one(format!("{}: the file is empty; {AS_IN}", file.name)));
-    }
-    let options = serde_saphyr::options! { with_snippet: false };
-    let written = serde_saphyr::from_str_with_options::<File>(&file.text, options)
-        .map_err(|error| Problems::one(format!("{}: {error}; {AS_IN}", file.name)))?;
     let mut problems = Problems::new();
-    if written.offers.is_empty() {
-        problems.push(format!("{}: it has no offer; {AS_IN}", file.name));
-    }
     let (mut offers, mut notes, mut names) = (Vec::new(), Vec::new(), BTreeSet::new());
-    for (at, entry) in written.offers.iter().enumerate() {
+    for (at, entry) in parsed(file)?.offers.iter().enumerate() {
         let mut wrong = Vec::new();
-        if !names.insert(&entry.name) {
+        if !names.insert(entry.name.clone()) {
             wrong.push("another offer has this name; rename one of them".to_owned());
         }
         let offered = entry.offered(usage, catalogue, &mut wrong);
-        let place = format!("{}: offers[{at}] ({})", file.name, entry.name);
+        let place = entry.place(file, at);
         match offered {
             Some(offered) => offers.push(offered),
             None if wrong.is_empty() => {
@@ -150,29 +141,43 @@ pub fn read(
     problems.or((offers, notes))
 }
 
+/// Checks what can be checked before the use is known, which may take long. The use will be of types of the catalogue.
+pub fn check(file: &Source, catalogue: &Catalogue) -> Result<(), Problems> {
+    let mut problems = Problems::new();
+    for (at, entry) in parsed(file)?.offers.iter().enumerate() {
+        let mut wrong = Vec::new();
+        entry.check_shape(&mut wrong);
+        entry.check_names(&Usage::default(), catalogue, &mut wrong);
+        for problem in wrong {
+            problems.push(format!("{}: {problem}", entry.place(file, at)));
+        }
+    }
+    problems.or(())
+}
+
+fn parsed(file: &Source) -> Result<File, Problems> {
+    if file.text.trim().is_empty() {
+        return Err(Problems::one(format!("{}: the file is empty; {AS_IN}", file.name)));
+    }
+    let options = serde_saphyr::options! { with_snippet: false };
+    let written = serde_saphyr::from_str_with_options::<File>(&file.text, options)
+        .map_err(|error| Problems::one(format!("{}: {error}; {AS_IN}", file.name)))?;
+    if written.offers.is_empty() {
+        return Err(Problems::one(format!("{}: it has no offer; {AS_IN}", file.name)));
+    }
+    Ok(written)
+}
+
 impl Entry {
+    fn place(&self, file: &Source, at: usize) -> String {
+        format!("{}: offers[{at}] ({})", file.name, self.name)
+    }
+
     /// Returns the offer for a use; `None` if it covers nothing of it, or something is wrong.
     fn offered(&self, usage: &Usage, catalogue: &Catalogue, wrong: &mut Vec<String>) -> Option<Offered> {
         self.check_shape(wrong);
         let window = self.window(usage, wrong);
-        for name in self.instance_type.iter().chain(self.rates.keys()).chain(&self.covers.instance_types) {
-            if !usage.prices.contains_key(name)
-                && let Some(instead) = prices::unknown(catalogue, name)
-            {
-                wrong
-                    .push(format!("`{name}` is not an instance type of the catalogue or the use; {instead}"));
-            }
-        }
-        let families: BTreeSet<&str> = catalogue.types().values().map(InstanceType::family).collect();
-        for name in &self.covers.families {
-            let is_used = |kind: &String| InstanceTypeName::from(kind.as_str()).family() == name;
-            if !families.contains(name.as_str()) && !usage.prices.keys().any(is_used) {
-                wrong.push(format!(
-                    "`{name}` is not a family of the catalogue or the use; {}",
-                    instead(name, &families)
-                ));
-            }
-        }
+        self.check_names(usage, catalogue, wrong);
         let (terms, of, break_even) = match &self.instance_type {
             Some(kind) => self.of_nodes(kind, usage, wrong)?,
             None => self.of_money(usage, wrong)?,
@@ -197,6 +202,28 @@ impl Entry {
             break_even,
             offer: Offer { terms, least, most },
         })
+    }
+
+    /// Tells names that nobody has.
+    fn check_names(&self, usage: &Usage, catalogue: &Catalogue, wrong: &mut Vec<String>) {
+        for name in self.instance_type.iter().chain(self.rates.keys()).chain(&self.covers.instance_types) {
+            if !usage.prices.contains_key(name)
+                && let Some(instead) = prices::unknown(catalogue, name)
+            {
+                wrong
+                    .push(format!("`{name}` is not an instance type of the catalogue or the use; {instead}"));
+            }
+        }
+        let families: BTreeSet<&str> = catalogue.types().values().map(InstanceType::family).collect();
+        for name in &self.covers.families {
+            let is_used = |kind: &String| InstanceTypeName::from(kind.as_str()).family() == name;
+            if !families.contains(name.as_str()) && !usage.prices.keys().any(is_used) {
+                wrong.push(format!(
+                    "`{name}` is not a family of the catalogue or the use; {}",
+                    instead(name, &families)
+                ));
+            }
+        }
     }
 
     /// Tells fields that contradict each other or the kind.

@@ -1,14 +1,21 @@
 //! Tests of whole answers, for use and offers as users write them.
 
+use std::path::Path;
 use std::time::Duration;
 
 use poolwright_catalog::{InstanceTypeName, OfferingId, Usd, UsdPerHour, Zone, builtin};
+use poolwright_ledger::Location;
 use poolwright_report::replay::{History, Machine};
+use poolwright_solver::purchase::Purchase;
 use poolwright_terms::CapacityType;
+use serde_json::json;
 
 use super::answer::{Answer, Number, Saved};
+use super::recorded::of_ledger;
 use super::usage::{Usage, of_file, of_history};
-use super::{answer, offers};
+use super::{answer, market, offers};
+use crate::args::When;
+use crate::exit::Failure;
 use crate::source::Source;
 
 const HEADER: &str = "hour,instance_type,node_hours,usd_per_hour\n";
@@ -75,6 +82,25 @@ fn below_the_break_even_nothing_is_bought() {
     let curve = all.curve.expect("the offer that comes closest");
     let costs: Vec<Usd> = curve.points.iter().map(|point| point.usd).collect();
     assert_eq!(costs, [Usd(6_000_000), Usd(6_000_000)], "at the break-even it makes no difference");
+}
+
+#[test]
+fn an_answer_that_is_not_proven_does_not_say_that_no_offer_saves() {
+    let usage = usage(&constant(10, 5)).expect("use");
+    let file = source("o.yaml", &format!("offers:\n- {{{YEAR}}}\n"));
+    let (offered, _) = offers::read(&file, &usage, &builtin()).expect("offers");
+    let now = market(&usage, &offered);
+    let of = |bound| {
+        let nothing = Purchase { counts: vec![0], cost: Usd(50_000_000), bound };
+        Answer::of(&usage, &offered, (&now, &nothing), (&now, &nothing))
+    };
+    let open = of(Some(Usd(30_000_000)));
+    assert!(
+        open.verdict.starts_with("Buy nothing: nothing that saves anything was found in time for this use")
+    );
+    assert!(open.assumptions.iter().any(|one| one.contains("up to 40.0 % less")), "{:?}", open.assumptions);
+    assert!(of(None).verdict.contains("was found in time"));
+    assert!(of(Some(Usd(49_999_990))).verdict.contains("no offer saves anything"));
 }
 
 #[test]
@@ -224,4 +250,79 @@ fn the_use_of_a_replay_is_that_of_its_on_demand_nodes_hour_by_hour() {
     let spot = vec![machine(CapacityType::Spot, 0, None)];
     let history = History { machines: spot, ..history };
     assert!(of_history(&history).is_err_and(|told| told.contains("nothing to commit to")));
+}
+
+/// Returns the use of some days of a ledger, or what is wrong.
+fn recorded(root: &Path, [from, to]: [&str; 2], region: Option<&str>) -> Result<Usage, String> {
+    let day = |text: &str| When::Day(text.parse().expect("a day"));
+    match of_ledger(&Location::Directory(root.to_owned()), (day(from), Some(day(to))), region) {
+        Ok(usage) => Ok(usage),
+        Err(Failure::BadInput(told)) => Err(told),
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_use_of_a_ledger_is_that_of_its_on_demand_instances_in_watched_hours() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/ledger"));
+    let days = ["2026-11-01", "2026-11-03"];
+    let used = recorded(root, days, None).expect("it has an instance on demand");
+    // From 08:00 on the first day to 02:00 on the third, although the days are asked for whole.
+    assert_eq!(used.hours, 42);
+    let nodes: Vec<(u64, u64)> =
+        used.nodes.iter().map(|(hour, nodes)| (*hour, nodes["g5.12xlarge"])).collect();
+    assert_eq!(nodes, [(0, 1_000_000), (1, 1_000_000)], "two spans of one instance are one node");
+    assert_eq!(used.prices["g5.12xlarge"], UsdPerHour::from_micros(5_672_000));
+    for part in [
+        "42 hours of the ledger, and hour 0 begins at 2026-11-01T08:00Z",
+        "not counted: 1 instance that did not run on demand",
+        "not counted: 1 instance that a commitment pays already",
+    ] {
+        assert!(used.notes.iter().any(|note| note.contains(part)), "{part}: {:?}", used.notes);
+    }
+    let nowhere = recorded(root, days, Some("eu-west-1")).expect_err("it ran elsewhere");
+    assert!(nowhere.contains("not counted: 1 instance of other regions"), "{nowhere}");
+    assert!(nowhere.ends_with("choose other days with --from and --to, or another --region"), "{nowhere}");
+}
+
+#[test]
+fn a_type_of_two_regions_asks_for_one_and_a_changed_price_is_said() {
+    let root = std::env::temp_dir().join(format!("poolwright-recorded-{}", std::process::id()));
+    let day = root.join("v1/day=2026-11-10");
+    std::fs::create_dir_all(&day).expect("a directory");
+    let row = |uid: &str, region: &str, hours: [u32; 2], price: u64| {
+        let [from, to] = hours.map(|hour| format!("2026-11-10T{hour:02}:00:00Z"));
+        json!({"kind": "instance", "id": format!("{uid}/{from}"), "cluster": "c", "from": from, "to": to, "seen": to,
+            "uid": uid, "name": uid, "provider": "p", "region": region, "zone": "z", "instanceType": "a",
+            "capacityType": "on-demand", "phase": "ready", "priceMicrosPerHour": price,
+            "offers": {"gpuMillis": 1000, "cpuMillis": 1000, "memoryBytes": 1}})
+        .to_string()
+    };
+    let rows = [row("i", "here", [1, 2], 2), row("i", "here", [2, 3], 3), row("j", "there", [1, 3], 1)];
+    std::fs::write(day.join("000000-w-1.ndjson"), rows.join("\n")).expect("a file");
+    let days = ["2026-11-10"; 2];
+    let (both, here) = (recorded(&root, days, None), recorded(&root, days, Some("here")));
+    std::fs::remove_dir_all(&root).expect("it was made");
+    let told = both.expect_err("there are two regions");
+    assert_eq!(
+        told,
+        "--ledger: in 2026-11-10, a ran in here and there, and an offer is for one region; choose it with --region"
+    );
+    let here = here.expect("one region");
+    assert_eq!((here.hours, here.total(), here.prices["a"]), (2, 2_000_000, UsdPerHour::from_micros(3)));
+    assert!(here.notes.iter().any(|note| note.starts_with("a cost ") && note.contains("at the last price")));
+}
+
+#[test]
+fn a_wrong_offer_shows_before_a_long_replay() {
+    let checked = |one: &str| {
+        let file = source("o.yaml", &format!("offers:\n- {{{one}}}\n"));
+        offers::check(&file, &builtin()).map_err(|problems| problems.to_string())
+    };
+    let of = |kind: &str| format!("name: b, kind: capacity-block, instanceType: {kind}, usdPerHour: 1");
+    let block = checked(&of("g5.xlarge")).expect_err("it has no hours");
+    assert!(block.contains("offers[0] (b): has no fromHour or no hours"), "{block}");
+    let name = checked(&format!("{}, fromHour: 1, hours: 2", of("g5.xlarg"))).expect_err("no such type");
+    assert!(name.contains("did you mean g5.xlarge?"), "{name}");
+    assert_eq!(checked(&format!("{}, fromHour: 1, hours: 2", of("g5.xlarge"))), Ok(()));
 }

@@ -1,4 +1,4 @@
-//! The use to pay for: node-hours on demand of each hour, from a file or from a replay.
+//! The use to pay for: node-hours on demand of each hour, from a file or from a replay. `recorded` reads those of a ledger.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ const MOST_HOURS: u64 = 87_600;
 const MOST_NODES: u64 = 1_000_000;
 
 /// Milliseconds of an hour.
-const HOUR_MILLIS: u128 = 3_600_000;
+pub const HOUR_MILLIS: u128 = 3_600_000;
 
 /// Node-hours on demand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,6 +52,21 @@ impl Usage {
     /// Returns all node-hours in millionths.
     pub fn total(&self) -> u128 {
         self.nodes.values().flat_map(BTreeMap::values).map(|nodes| u128::from(*nodes)).sum()
+    }
+
+    /// Adds a node that ran between these milliseconds.
+    pub fn add(&mut self, kind: &str, begin: u128, end: u128) {
+        let mut at = begin;
+        while at < end {
+            let hour = at / HOUR_MILLIS;
+            let until = ((hour + 1) * HOUR_MILLIS).min(end);
+            let of_hour = self.nodes.entry(u64::try_from(hour).unwrap_or(u64::MAX)).or_default();
+            // Rounded so that spans one after the other add up to one span.
+            let millionths = |time: u128| time * u128::from(MILLION) / HOUR_MILLIS;
+            let part = millionths(until) - millionths(at);
+            *of_hour.entry(kind.to_owned()).or_default() += u64::try_from(part).unwrap_or(u64::MAX);
+            at = until;
+        }
     }
 }
 
@@ -196,16 +211,7 @@ pub fn of_history(history: &History) -> Result<Usage, String> {
             ));
         }
         let begin = machine.launched.as_millis();
-        let end = begin + machine.lasted(history.played).as_millis();
-        let mut at = begin;
-        while at < end {
-            let hour = at / HOUR_MILLIS;
-            let until = ((hour + 1) * HOUR_MILLIS).min(end);
-            let of_hour = usage.nodes.entry(u64::try_from(hour).unwrap_or(u64::MAX)).or_default();
-            let part = ((until - at) * u128::from(MILLION)).div_ceil(HOUR_MILLIS);
-            *of_hour.entry(kind.to_owned()).or_default() += u64::try_from(part).unwrap_or(u64::MAX);
-            at = until;
-        }
+        usage.add(kind, begin, begin + machine.lasted(history.played).as_millis());
     }
     if usage.nodes.is_empty() {
         return Err(

@@ -107,6 +107,29 @@ fn replicas_are_those_of_a_deployment_and_of_its_set_and_surplus_pods_go() {
 }
 
 #[test]
+fn replicas_that_an_autoscaler_does_not_allow_are_told_as_such() {
+    let autoscaler = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web, namespace: ml}\n\
+        spec: {minReplicas: 2, maxReplicas: 5, scaleTargetRef: {kind: Deployment, name: web}}\n";
+    for (number, said) in [
+        (
+            20,
+            "--replicas: Deployment ml/web has 20 replicas instead of 3, but HorizontalPodAutoscaler ml/web allows at most 5",
+        ),
+        (
+            1,
+            "--replicas: Deployment ml/web has 1 replica instead of 3, but HorizontalPodAutoscaler ml/web asks for at least 2",
+        ),
+        (0, "--replicas: Deployment ml/web has 0 replicas instead of 3"),
+        (5, "--replicas: Deployment ml/web has 5 replicas instead of 3"),
+    ] {
+        let mut files = base(None);
+        files.add("-f", source(autoscaler), None).expect("it is new");
+        let told = files.scale(&Replicas { of: named("deploy", "web"), number }).expect("it is there");
+        assert_eq!(told, said);
+    }
+}
+
+#[test]
 fn an_added_object_replaces_the_one_of_its_name() {
     let mut files = base(None);
     let new = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: ml}\n---\n\

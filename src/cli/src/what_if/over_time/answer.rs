@@ -10,6 +10,7 @@ use serde::{Serialize, Serializer};
 
 use super::curves::Curves;
 use crate::args::{Span, Threshold};
+use crate::print::counted;
 use crate::replay::{Played, hours, span};
 use crate::what_if::delta::{Delta, monthly};
 
@@ -210,7 +211,7 @@ impl Answer {
 }
 
 /// Says what differs, in one line.
-fn verdict(before: &Side, after: &Side, played: Duration) -> String {
+pub fn verdict(before: &Side, after: &Side, played: Duration) -> String {
     let delta = Delta::between(before.usd_per_hour, after.usd_per_hour);
     let percent = delta.percent_of(before.usd_per_hour).map(|percent| format!(" ({percent})"));
     let cost = if delta.is_zero() {
@@ -228,10 +229,14 @@ fn verdict(before: &Side, after: &Side, played: Duration) -> String {
     };
     let waiting = match after.pods_waiting {
         0 => String::new(),
-        pods => format!("; {} at the end", crate::print::counted(pods as usize, "waiting pod")),
+        pods => format!("; {} at the end", counted(pods as usize, "waiting pod")),
+    };
+    let unknown = match after.nodes_with_unknown_price {
+        0 => String::new(),
+        nodes => format!("; {} of unknown price not counted", counted(nodes as usize, "node")),
     };
     format!(
-        "{cost}; {}; {}; {}{waiting}",
+        "{cost}{unknown}; {}; {}; {}{waiting}",
         differ("p95 of waiting", span(before.p95), span(after.p95)),
         differ("interruptions", before.interruptions.to_string(), after.interruptions.to_string()),
         differ("lost GPU-hours", hours(before.lost_gpu_millis), hours(after.lost_gpu_millis)),

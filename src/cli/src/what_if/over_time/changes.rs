@@ -76,7 +76,7 @@ fn in_work(work: &mut Work, models: &Replaced) -> Result<usize, Failure> {
 }
 
 /// Lets a pool buy spot nodes, as `market::with_spot` does for the planner's view of it.
-fn with_spot(object: &mut Value) {
+pub fn with_spot(object: &mut Value) {
     let spot = json!(CapacityType::Spot.as_str());
     let requirements = object.pointer_mut("/spec/template/spec/requirements");
     let Some(Value::Array(requirements)) = requirements else { return };
@@ -92,5 +92,8 @@ fn with_spot(object: &mut Value) {
         }
     }
     // A rule that forbids nothing any more is none, and the API server refuses it.
-    requirements.retain(|one| one["values"].as_array().is_none_or(|values| !values.is_empty()));
+    requirements.retain(|one| {
+        let is_changed = one["key"] == labels::CAPACITY_TYPE && one["operator"] == "NotIn";
+        !(is_changed && one["values"].as_array().is_some_and(Vec::is_empty))
+    });
 }

@@ -3,6 +3,7 @@
 mod answer;
 mod changes;
 mod curves;
+mod page;
 mod print;
 mod rows;
 #[cfg(test)]
@@ -16,7 +17,7 @@ use poolwright_intake::manifest;
 
 use super::objects::{Files, is_of_pools};
 use super::{check_change, status};
-use crate::args::{NOTHING, SearchFlags, WhatIfFlags, WhatIfFormat};
+use crate::args::{NOTHING, SearchFlags, WhatIfFlags};
 use crate::exit::{ExitStatus, Failure, unless_gone};
 use crate::replay::{self, Played};
 use crate::simulate::stop_when_interrupted;
@@ -40,11 +41,6 @@ pub fn run(flags: &WhatIfFlags, trace: &Path, out: &mut impl Write) -> Result<Ex
 fn answered(flags: &WhatIfFlags, trace: &Path) -> Result<Answer, Failure> {
     check_change(flags)?;
     check_replayable(flags)?;
-    if flags.output == WhatIfFormat::Html {
-        return Err(Failure::bad_input(
-            "-o html: there is no page of two replays; write -o markdown or -o json",
-        ));
-    }
     if [Some(trace), flags.gpu_map.as_deref()].into_iter().flatten().any(|path| path.as_os_str() == "-") {
         return Err(Failure::bad_input(
             "--trace and --gpu-map are read for both replays; name files instead of -",
@@ -64,10 +60,12 @@ fn answered(flags: &WhatIfFlags, trace: &Path) -> Result<Answer, Failure> {
     if !flags.pool.is_empty() {
         told.extend(files.add("--pool", source::manifests(&flags.pool)?, Some(is_of_pools))?);
     }
-    // A change that matches nothing shows before the first replay.
+    // A change that matches nothing shows before the replays.
     let changed = |world: &mut replay::World| changes::apply(flags, world, &mut told);
-    let after = whole(replay::played_with(&play, &files.sources(), changed, &stop)?)?;
-    let before = whole(replay::played_with(&play, &sources, |_| Ok(()), &stop)?)?;
+    let after = replay::prepared_with(&play, &files.sources(), changed)?;
+    let before = replay::prepared_with(&play, &sources, |_| Ok(()))?;
+    let [before, after] = replay::played_both([before, after], &play, &stop)?;
+    let (before, after) = (whole(before)?, whole(after)?);
     let mut answer = Answer::of(&before, &after);
     answer.changes = told;
     answer.notes = notes(&before, &after);

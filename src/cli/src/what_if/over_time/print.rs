@@ -8,6 +8,7 @@ use poolwright_report::money::six_decimals;
 use poolwright_terms::one_line;
 
 use super::answer::{Answer, Figures};
+use super::page;
 use super::rows::{figures, plots};
 use crate::args::WhatIfFormat;
 use crate::print::{TableLayout, plain, text};
@@ -28,7 +29,7 @@ pub fn print(answer: &Answer, format: WhatIfFormat, out: &mut impl Write) -> io:
         }
         WhatIfFormat::Csv => csv(answer, out),
         WhatIfFormat::Markdown => out.write_all(markdown(answer).as_bytes()),
-        WhatIfFormat::Html => Err(io::Error::other("refused before the replay")),
+        WhatIfFormat::Html => page::print(answer, out),
     }
 }
 

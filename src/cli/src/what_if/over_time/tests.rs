@@ -1,13 +1,18 @@
 //! Tests of the comparison of two replays of a small trace.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use clap::Parser;
 use poolwright_catalog::UsdPerHour;
+use poolwright_terms::labels;
+use serde_json::{Value, json};
 
-use super::answer::Answer;
+use super::answer::{Answer, Side, verdict};
 use super::{answered, print, rows};
-use crate::args::{Cli, Command, WhatIfFlags, WhatIfFormat};
+use crate::args::{Cli, Command, Factor, WhatIfFlags, WhatIfFormat};
 use crate::exit::Failure;
 use crate::replay::chart::Marks;
+use crate::{replay, source};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -51,6 +56,9 @@ fn a_rise_of_prices_raises_the_cost_and_every_form_tells_it() {
     assert!(dearer.differs && dearer.after.cost > dearer.before.cost, "{}", dearer.verdict);
     assert_eq!(dearer.changes, ["--price: *=+10%"]);
     assert_eq!(dearer.before.node_starts, 8, "as `simulate` plays it");
+    let unpriced = Side { nodes_with_unknown_price: 2, ..dearer.after.clone() };
+    let said = verdict(&dearer.before, &unpriced, dearer.played);
+    assert!(said.contains("; 2 nodes of unknown price not counted; "), "{said}");
     let json: serde_json::Value = serde_json::from_str(&printed(&dearer, WhatIfFormat::Json)).expect("JSON");
     assert_eq!(json["kind"], "WhatIfReplay");
     assert_eq!(json["playedSeconds"], 10_800.0);
@@ -65,6 +73,51 @@ fn a_rise_of_prices_raises_the_cost_and_every_form_tells_it() {
     );
     assert!(printed(&dearer, WhatIfFormat::Markdown).starts_with("<!-- poolwright what-if -->\n**+"));
     assert!(printed(&dearer, WhatIfFormat::Yaml).contains("kind: WhatIfReplay"));
+    let html = printed(&dearer, WhatIfFormat::Html);
+    let (verdict, table) = (html.find("<p class=\"verdict\">+"), html.find("<table id=\"figures\">"));
+    assert!(verdict.is_some() && verdict < table, "{html}");
+    for plot in ["cost-over-time", "waiting-over-time", "starts-over-time"] {
+        assert!(html.contains(&format!("<table id=\"{plot}\">")), "{plot}: {html}");
+    }
+    assert!(html.contains("<th scope=\"col\" class=\"number\">before</th>"), "{html}");
+    assert!(!html.contains("interruptions-over-time"), "there are none");
+}
+
+#[test]
+fn replays_side_by_side_come_to_what_each_comes_to_alone() {
+    let flags = flags(&[]);
+    let play = flags.replay(flags.trace.clone().expect("a trace"));
+    let sources = source::manifests(&flags.base).expect("pools");
+    let stop = AtomicBool::new(false);
+    let prepared = |times: &str| {
+        let times: Factor = times.parse().expect("a factor");
+        let more = |world: &mut replay::World| {
+            world.work.multiply(times);
+            Ok(())
+        };
+        replay::prepared_with(&play, &sources, more).expect("it can be played")
+    };
+    let [one, two] = replay::played_both([prepared("1"), prepared("2")], &play, &stop).expect("both");
+    let [two_again, one_again] =
+        replay::played_both([prepared("2"), prepared("1")], &play, &stop).expect("both");
+    assert_eq!((one.history, two.history), (one_again.history, two_again.history));
+    stop.store(true, Ordering::Relaxed);
+    let stopped = replay::played_both([prepared("1"), prepared("1")], &play, &stop).expect("both");
+    assert!(stopped.iter().all(|played| played.interrupted().is_some()));
+}
+
+#[test]
+fn spot_is_allowed_in_an_object_without_a_change_of_its_other_rules() {
+    let rules = |capacity: Value| {
+        let mut pool = json!({"spec": {"template": {"spec": {"requirements": [
+            {"key": "team", "operator": "Exists", "values": []}, capacity]}}}});
+        super::changes::with_spot(&mut pool);
+        pool["spec"]["template"]["spec"]["requirements"].clone()
+    };
+    let team = json!({"key": "team", "operator": "Exists", "values": []});
+    let of = |operator: &str, values: Value| json!({"key": labels::CAPACITY_TYPE, "operator": operator, "values": values});
+    assert_eq!(rules(of("NotIn", json!(["spot"]))), json!([team]));
+    assert_eq!(rules(of("In", json!(["on-demand"]))), json!([team, of("In", json!(["on-demand", "spot"]))]));
 }
 
 #[test]

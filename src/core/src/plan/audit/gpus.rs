@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use poolwright_catalog::{InstanceType, MigModel, ResourceList, ResourceName};
 
-use crate::model::Sharing;
 use crate::model::plan::{PlannedClaim, PlannedGpu, PlannedInstance};
-use crate::model::{Pod, PodKey};
+use crate::model::{Claim, Pod, PodKey, Sharing, Snapshot};
 
 /// The GPUs that one pod was assigned.
 #[derive(Default)]
@@ -91,6 +90,13 @@ pub(crate) fn instances(claim: &PlannedClaim, resource: &str) -> u64 {
         _ => 0,
     };
     claim.gpus.iter().map(of).sum::<usize>() as u64
+}
+
+/// Returns how many MIG instances of a resource the node of a claim advertises, which its offering need not promise.
+pub(crate) fn advertised(snapshot: &Snapshot, claim: &Claim, resource: &str) -> u64 {
+    let node = claim.node_name.as_ref().and_then(|name| snapshot.nodes.get(name));
+    let is_instance = resource.starts_with(ResourceName::MIG_PREFIX);
+    node.filter(|_| is_instance).map_or(0, |node| node.allocatable.get(resource))
 }
 
 /// Checks whether MIG instances can be placed like this on one GPU.

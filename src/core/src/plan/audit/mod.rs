@@ -135,7 +135,7 @@ fn audit_limits(
         problems.extend(passed(
             &format!("pool {name}"),
             &options.limits_of(pool),
-            (&theirs, &beside),
+            (snapshot, &theirs, &beside),
             &planned,
         ));
     }
@@ -143,7 +143,7 @@ fn audit_limits(
     problems.extend(out_of_stock(snapshot, claims));
     let beside: Vec<_> = unclaimed.iter().collect();
     let planned: Vec<_> = claims.iter().collect();
-    problems.extend(passed("all pools", &options.limits, (&all, &beside), &planned));
+    problems.extend(passed("all pools", &options.limits, (snapshot, &all, &beside), &planned));
 }
 
 /// Returns a message for each pool that gets spot nodes although fewer of its nodes are on demand than must be, whichever alternative
@@ -195,13 +195,13 @@ fn out_of_stock(snapshot: &Snapshot, claims: &[PlannedClaim]) -> Vec<String> {
 fn passed(
     whose: &str,
     limits: &PoolLimits,
-    (there, beside): (&[&Claim], &[&UnclaimedNode]),
+    (snapshot, there, beside): (&Snapshot, &[&Claim], &[&UnclaimedNode]),
     planned: &[&PlannedClaim],
 ) -> Vec<String> {
     let mut problems = Vec::new();
     let mut check = |what: &str, ceiling: u64, of: &dyn Fn(&RankedOffering) -> u64| {
         let old = there.iter().map(|claim| match &claim.launched {
-            Some(_) => of(claim.current_offering()),
+            Some(_) => of(claim.current_offering()).max(gpus::advertised(snapshot, claim, what)),
             None => claim.offerings.iter().map(of).max().unwrap_or(0),
         });
         let old = old.chain(beside.iter().map(|node| of(&node.offering)));

@@ -203,7 +203,7 @@ impl PlanContext<'_> {
         let (mut nodes, mut cost) = (0_u64, 0_u64);
         for room in &there.rooms.all {
             let pool = room.labels.label(NODEPOOL_LABEL);
-            let holds_some = fill(kinds, (*room.free).clone(), |kind| {
+            let holds_some = fill(kinds, &room.free, |kind| {
                 !room.is_cordoned()
                     && (rules::admits(kind.spec, &room.labels, &room.taints).is_ok()
                         || pool.is_some_and(|pool| is_of(kind, pool)))
@@ -216,7 +216,7 @@ impl PlanContext<'_> {
         for claim in &there.plan.claims {
             let is_static = self.snapshot.pools.get(&claim.pool).is_some_and(|pool| pool.replicas.is_some());
             let holds_some = claim.gpus.is_empty()
-                && fill(kinds, self.free_on(claim), |kind| is_of(kind, claim.pool.0.as_str()));
+                && fill(kinds, &self.free_on(claim), |kind| is_of(kind, claim.pool.0.as_str()));
             if holds_some && !is_static {
                 nodes += u64::from(claim.planned_pods.iter().all(|pod| pod.namespace() != namespace));
                 let prices = claim.offerings.iter().filter_map(|one| one.price);

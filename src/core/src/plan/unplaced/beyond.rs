@@ -11,7 +11,7 @@ use crate::supply::offerings::{Availability, PoolOffering};
 pub(crate) type Beyond = (Option<UsdPerHour>, Vec<(u32, u64)>);
 
 /// The price of an offering, and what a node of it uses of each limit.
-type Uses = (Option<UsdPerHour>, Vec<(u32, u64)>);
+pub(crate) type Uses = (Option<UsdPerHour>, Vec<(u32, u64)>);
 
 /// Returns the limits that keep the nearest of these offerings away. That is the one that breaks the fewest limits, so that raising a
 /// single one comes first. Of several, it is one that breaks the preferred limit, then the cheapest. Of those that break the same

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::ResourceList;
+use poolwright_catalog::{ResourceList, ResourceName};
 use poolwright_terms::keys::NODEPOOL_LABEL;
 
 use crate::demand::{Members, is_there};
@@ -14,7 +14,9 @@ use crate::plan::pack::classes::PodClass;
 use crate::plan::unplaced::inputs::UnplacedInputs;
 use crate::plan::unplaced::left_over::LeftOver;
 use crate::rules;
+use crate::rules::gpus::GpuNeed;
 use crate::rules::labels::Labels;
+use crate::supply::limits::cut;
 use crate::supply::offerings::{PoolOffering, Supply};
 use crate::supply::rooms::Room;
 
@@ -64,7 +66,8 @@ impl LeftOver<'_, '_> {
         for (index, count) in counts {
             let class = &self.classes.classes[*index];
             let is_apart = has_rules_on_others(class.spec);
-            let is_plain = class.gpu_need.is_none()
+            // What of their GPUs helps besides a rule is not known.
+            let is_plain = !(class.gpu_need.is_some() && by_rules)
                 && class.with.is_empty()
                 && class.pods.iter().all(|pod| self.assigned.pin(&pod.key).is_empty())
                 && !(is_apart && by_rules)
@@ -77,8 +80,16 @@ impl LeftOver<'_, '_> {
             } else {
                 self.inputs.holding(class)
             };
-            let requests = class.requests.clone();
-            kinds.push(kind(self.inputs.supply, class.spec, requests, (*count, nodes))?);
+            let supply = self.inputs.supply;
+            let (requests, nodes) = with_instances(supply, class, nodes)?;
+            let found = kind(supply, class.spec, requests, (*count, nodes))?;
+            kinds.push(Kind { need: class.gpu_need.as_ref(), ..found });
+        }
+        // How pods of several kinds share the GPUs of a node that are cut is not known.
+        let uses_gpus =
+            |kind: &&Kind<'_>| kind.need.is_some() || kind.requests.get(ResourceName::NVIDIA_GPU) > 0;
+        if kinds.iter().any(|kind| kind.need.is_some()) && kinds.iter().filter(uses_gpus).count() > 1 {
+            return None;
         }
         self.fill_rooms(&mut kinds);
         let takes = short(self.inputs.limits, self.inputs.supply, &kinds)?;
@@ -95,10 +106,10 @@ impl LeftOver<'_, '_> {
                 && (rules::check_labels(kind.spec, &room.labels).is_ok() || kind.nodes.iter().any(is_of_pool))
         };
         for room in &self.rooms.all {
-            fill(kinds, (*room.free).clone(), |kind| may_be_on(kind, room));
+            fill(kinds, &room.free, |kind| may_be_on(kind, room));
         }
         for new in &self.outcome.new {
-            fill(kinds, new.free.clone(), |kind| kind.nodes.iter().any(|node| node.at == new.pool));
+            fill(kinds, &new.free, |kind| kind.nodes.iter().any(|node| node.at == new.pool));
         }
     }
 }
@@ -116,6 +127,28 @@ impl UnplacedInputs<'_, '_> {
     }
 }
 
+/// Returns what a pod of a class asks for with the MIG instances that it names, and the nodes with as many of these as their GPUs can be
+/// cut into; `None` if it asks for GPUs in another way, because how pods share these is chosen with the nodes.
+fn with_instances(
+    supply: &Supply<'_>,
+    class: &PodClass<'_>,
+    mut nodes: Vec<HoldingNode>,
+) -> Option<(ResourceList, Vec<HoldingNode>)> {
+    let mut requests = class.requests.clone();
+    match &class.gpu_need {
+        None => {}
+        Some(GpuNeed::Named { resource, count, .. }) => {
+            requests.set(resource.clone(), u64::from(*count));
+            for node in &mut nodes {
+                let kind = supply.instance_type(node.at, node.offering);
+                node.room.set(resource.clone(), cut::most(kind, resource.as_str()));
+            }
+        }
+        Some(_) => return None,
+    }
+    Some((requests, nodes))
+}
+
 /// Returns so many pods that ask for the same, with the nodes that would hold them; `None` if it is not known what these take of limits.
 pub(crate) fn kind<'p>(
     supply: &Supply<'_>,
@@ -128,24 +161,26 @@ pub(crate) fn kind<'p>(
     if nodes.is_empty() || nodes.iter().any(has_choice) {
         return None;
     }
-    Some(Kind { spec, requests, count, least: count, is_apart: has_rules_on_others(spec), nodes })
+    let is_apart = has_rules_on_others(spec);
+    Some(Kind { spec, requests, need: None, count, least: count, is_apart, nodes })
 }
 
 /// Counts the pods off that one node holds, and returns whether it holds any. Which pods it holds of those that may need nodes of their
 /// own is not known.
-pub(crate) fn fill(kinds: &mut [Kind<'_>], mut free: ResourceList, may: impl Fn(&Kind<'_>) -> bool) -> bool {
-    let mut holds_some = false;
+pub(crate) fn fill(kinds: &mut [Kind<'_>], free: &ResourceList, may: impl Fn(&Kind<'_>) -> bool) -> bool {
+    // Most nodes hold none, and there may be many.
+    let mut left: Option<ResourceList> = None;
     for kind in kinds {
-        let taken = most(&kind.requests, &free).min(kind.least);
+        let taken = most(&kind.requests, left.as_ref().unwrap_or(free)).min(kind.least);
         if taken == 0 || kind.is_apart || !may(kind) {
             continue;
         }
-        holds_some = true;
         kind.least -= taken;
+        let room = left.get_or_insert_with(|| free.clone());
         for (name, wanted) in kind.requests.iter() {
-            let left = free.get(name.as_str()).saturating_sub(wanted.saturating_mul(taken));
-            free.set(name.clone(), left);
+            let rest = room.get(name.as_str()).saturating_sub(wanted.saturating_mul(taken));
+            room.set(name.clone(), rest);
         }
     }
-    holds_some
+    left.is_some()
 }

@@ -2,18 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use poolwright_catalog::{OfferingId, UsdPerHour};
+use poolwright_catalog::OfferingId;
 
 use crate::model::MinValuesPolicy;
 use crate::plan::pack::classes::PodClass;
-use crate::plan::unplaced::beyond::{Beyond, nearest_beyond};
+use crate::plan::unplaced::beyond::{Beyond, Uses, nearest_beyond};
 use crate::plan::unplaced::inputs::{UnplacedInputs, list};
 use crate::supply::flexibility;
 use crate::supply::held_back::HeldBack;
 use crate::supply::offerings::PoolOffering;
-
-/// The price of an offering, and what a node of it uses of limits.
-pub(crate) type Uses = (Option<UsdPerHour>, Vec<(u32, u64)>);
 
 impl<'s> UnplacedInputs<'s, '_> {
     /// Returns the offerings that would hold the pods once they are tried again, of the pool where the fewest limits keep the pods off,

@@ -4,7 +4,7 @@
 //! instances of a kind counts as all such instances that its GPUs could be cut into. This is exact if they are cut into nothing else, and
 //! never too little.
 
-use poolwright_catalog::{InstanceType, MigModel};
+use poolwright_catalog::{InstanceType, MigModel, ResourceName};
 
 use crate::rules::gpus::GpuNeed;
 
@@ -16,6 +16,20 @@ pub(crate) fn instances(need: &GpuNeed, kind: &InstanceType) -> Option<(String, 
     let (GpuNeed::Part { profile, .. } | GpuNeed::Named { profile, .. }) = need.on_type(kind) else {
         return None;
     };
-    let each = model.geometry.placements(profile)?.most;
-    Some((model.resource(profile)?, u64::from(gpu.count).saturating_mul(u64::from(each))))
+    let resource = model.resource(profile)?;
+    let all = most(kind, &resource);
+    (all > 0).then_some((resource, all))
+}
+
+/// Returns the most MIG instances of a resource that the GPUs of one node of a type can be cut into.
+pub(crate) fn most(kind: &InstanceType, resource: &str) -> u64 {
+    let each = |model: &MigModel| {
+        let profile = model.profile(resource.strip_prefix(ResourceName::MIG_PREFIX)?)?;
+        Some(u64::from(model.geometry.placements(profile)?.most))
+    };
+    let of_node = kind.gpu.as_ref().and_then(|gpu| {
+        let each = MigModel::of(gpu).and_then(each)?;
+        Some(u64::from(gpu.count).saturating_mul(each))
+    });
+    of_node.unwrap_or(0)
 }

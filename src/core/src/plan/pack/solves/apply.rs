@@ -16,6 +16,7 @@ use crate::plan::pack::solves::inputs::ExistingNodes;
 use crate::plan::pack::solves::packing::NewNode;
 use crate::plan::pack::solves::pass::Run;
 use crate::rules::colocation::join;
+use crate::rules::gpus::{GpuForm, GpuNeed};
 
 impl Run<'_, '_, '_, '_> {
     /// Places the pods of a solution, and buys its nodes.
@@ -98,7 +99,13 @@ impl Run<'_, '_, '_, '_> {
                 let kind = self.inputs.supply.instance_type(candidate.pool, candidate.offer.offering);
                 let class = |class: u32| classes[class as usize];
                 node.gpus = layout::planned(&group.gpus, &on, self.inputs.classes, class, kind);
-                self.limits.take(&candidate.uses);
+                if candidate.form != GpuForm::Whole {
+                    // It may count with instances that no pod got.
+                    let needs: Vec<&GpuNeed> =
+                        node.content.keys().filter_map(|class| all[*class].gpu_need.as_ref()).collect();
+                    self.limits.leave_uncut(&mut node.uses, kind, &needs);
+                }
+                self.limits.take(&node.uses);
                 self.outcome.new.push(node);
             }
         }

@@ -3,11 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use poolwright_catalog::ResourceList;
 use poolwright_terms::Taint;
 
 use crate::model::{Pod, PodSpec, Toleration, TolerationMatch};
 use crate::plan::place::topology::inputs::TopologyInputs;
 use crate::plan::place::topology::places::{Place, Places};
+use crate::rules::gpus::{GpuForm, GpuNeed};
 use crate::rules::{self, format, gpus};
 use crate::supply::offerings::PoolOffering;
 
@@ -40,22 +42,24 @@ pub(crate) fn find(
     places: &Places<'_>,
     is_open: impl Fn(&Place) -> bool,
 ) -> Option<Barrier> {
-    let (mut barrier, (at, offer)) = own(inputs, pod, places, &is_open)?;
+    let asked = gpus::wanted(inputs.options.sharing, &inputs.supply.mig_models(), &pod.spec);
+    let (mut barrier, (at, offer)) = own(inputs, (pod, &asked), places, &is_open)?;
     let mut rooms = inputs.rooms.all.iter().zip(&places.rooms);
     let has_room = rooms.any(|(room, place)| is_open(place) && pod.spec.requests.fits(&room.free));
     if !pod.spec.affinity.is_empty()
         && !has_room
-        && let Some(limits) = inputs.beyond(at, offer)
+        && let Some(limits) = inputs.beyond(at, offer, asked.1.as_ref())
     {
         barrier.change = format!("{}, and raise {limits}", barrier.change);
     }
     Some(barrier)
 }
 
-/// Returns the same, with the offering that would hold the pod after the change: one within the limits, if there is any.
+/// Returns the same, with the offering that would hold the pod after the change: one within the limits, if there is any. `requests` are
+/// those of the pod without GPUs that are shared or cut, and `need` is its request for these.
 fn own<'s>(
     inputs: &TopologyInputs<'s, '_>,
-    pod: &Pod,
+    (pod, (requests, need)): (&Pod, &(ResourceList, Option<GpuNeed>)),
     places: &Places<'_>,
     is_open: &impl Fn(&Place) -> bool,
 ) -> Option<(Barrier, (usize, &'s PoolOffering))> {
@@ -69,14 +73,16 @@ fn own<'s>(
         }
     }
     if !pod.spec.affinity.is_empty() {
-        open.sort_by_cached_key(|(at, offer)| inputs.is_beyond(*at, offer));
+        open.sort_by_cached_key(|(at, offer)| inputs.is_beyond(*at, offer, need.as_ref()));
     }
-    let requests = gpus::wanted(inputs.options.sharing, &supply.mig_models(), &pod.spec).0;
+    let sharing = inputs.options.sharing;
     let holding = |spec: &PodSpec| {
         open.iter().copied().find(|(at, offer)| {
             let taints = &supply.pools[*at].pool.taints;
+            let kind = supply.instance_type(*at, offer.offering);
             rules::admits(spec, &supply.labels(*at, offer.offering), taints).is_ok()
                 && requests.fits(&supply.capacities[offer.capacity])
+                && GpuForm::all(sharing, kind).iter().any(|form| form.grants(sharing, kind, need.as_ref()))
         })
     };
     if holding(&pod.spec).is_some() {

@@ -9,6 +9,7 @@ use crate::plan::left_by::LeftBy;
 use crate::plan::pending::PendingPod;
 use crate::plan::place::topology::relations::Relations;
 use crate::rules::colocation::Colocation;
+use crate::rules::gpus::GpuNeed;
 use crate::rules::pin::Pin;
 use crate::supply::daemonsets::DaemonSets;
 use crate::supply::limits::Limits;
@@ -151,18 +152,19 @@ pub(crate) struct TopologyInputs<'s, 'a> {
 }
 
 impl TopologyInputs<'_, '_> {
-    /// Returns the limits that one more node of an offering would break, in words; `None` if there are none.
-    pub fn beyond(&self, at: usize, offer: &PoolOffering) -> Option<String> {
-        let limits = self.limits();
-        let uses = limits.uses(self.supply, at, offer.offering, offer.availability.price());
+    /// Returns the limits that one more node of an offering would break if it served this request for GPUs, in words; `None` if there
+    /// are none.
+    pub fn beyond(&self, at: usize, offer: &PoolOffering, need: Option<&GpuNeed>) -> Option<String> {
+        let (limits, price) = (self.limits(), offer.availability.price());
+        let uses = limits.uses_for(self.supply, at, offer.offering, price, need.as_slice());
         let named = limits.beyond(&uses).into_iter().map(|(limit, _)| limits.named(limit, self.supply));
         named.reduce(|all, one| format!("{all} and {one}"))
     }
 
     /// Returns whether there are such limits. Each pod without a place asks this of many offerings.
-    pub fn is_beyond(&self, at: usize, offer: &PoolOffering) -> bool {
-        let limits = self.limits();
-        let uses = limits.uses(self.supply, at, offer.offering, offer.availability.price());
+    pub fn is_beyond(&self, at: usize, offer: &PoolOffering, need: Option<&GpuNeed>) -> bool {
+        let (limits, price) = (self.limits(), offer.availability.price());
+        let uses = limits.uses_for(self.supply, at, offer.offering, price, need.as_slice());
         limits.first_beyond(&uses).is_some()
     }
 
