@@ -24,7 +24,7 @@ WITH_TOOLS := KUBEBUILDER_ASSETS="$$(python3 tests/control-plane/build.py --kube
 NEWEST_ONLY := tests/plane/tests/pod_groups.rs
 endif
 # Arguments of cargo test: the tests that start a control plane.
-E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(filter-out $(NEWEST_ONLY),$(wildcard tests/plane/tests/*.rs)))) --test node_lifecycle --test scale_up
+E2E := $(patsubst tests/plane/tests/%.rs,--test %,$(sort $(filter-out $(NEWEST_ONLY),$(wildcard tests/plane/tests/*.rs)))) --test node_lifecycle --test plan_on_a_cluster --test scale_up
 
 # Calls go straight to functions of the binary instead of through a table of addresses: three megabytes less. The binary has full
 # RELRO nonetheless (src/cli/build.rs).
@@ -37,7 +37,7 @@ DEMO_CLUSTER := -p poolwright-cli -p poolwright-plane --no-default-features \
 	--features poolwright-cli/kwok,poolwright-cli/system-highs,poolwright-cli/ring --bin poolwright --bin poolwright-demo
 DEMO_BUILD := python3 tests/tools.py run-demo cargo build --locked --profile demo
 
-.PHONY: help demo demo-tree demo-cluster test soak build lint unit control-plane e2e kills differential bench bench-ablation bench-plan bench-mix bench-scale bench-nodes bench-aws bench-bursts bench-week realise crds clean
+.PHONY: help demo demo-tree demo-cluster test soak build lint unit control-plane e2e kills differential bench bench-ablation bench-plan bench-mix bench-scale bench-nodes bench-aws bench-bursts bench-week bench-what-if bench-month bench-report realise crds clean
 
 help: ## list all targets
 	@echo "make <target>:"
@@ -130,6 +130,18 @@ bench-bursts: control-plane ## measure how soon a release build records BURSTS="
 bench-week: ## replay eight weeks of GPU traces: cost now and before, lower limit, other methods; fails if a goal is missed; WEEKS="gpuspec33:142" chooses, MOVES=1 moves services and compares with no moves
 	@$(RELEASE) -p poolwright-cli
 	@python3 tests/week.py "$(CARGO_TARGET_DIR)/release/poolwright" $(if $(MOVES),--moves) $(WEEKS)
+
+bench-what-if: ## measure what-if for 10,000 pods and 1,000 offerings: seconds and gap; fails above 5 s
+	@$(RELEASE) -p poolwright-cli
+	@python3 tests/what_if_bench.py "$(CARGO_TARGET_DIR)/release/poolwright" plans
+
+bench-month: ## measure what-if commitment for 30 days of a GPU trace: seconds and answer; fails above 180 s
+	@$(RELEASE) -p poolwright-cli
+	@python3 tests/what_if_bench.py "$(CARGO_TARGET_DIR)/release/poolwright" month
+
+bench-report: ## report on the ledger of DAYS=30 with NODES=5000 and PODS=50000 a day; fails if time, memory or the bill is not as it must be
+	@$(RELEASE) -p poolwright-cli
+	@DAYS="$(DAYS)" NODES="$(NODES)" PODS="$(PODS)" python3 tests/report_speed.py "$(CARGO_TARGET_DIR)/release/poolwright"
 
 crds: ## write crds/*.yaml from the Rust types
 	@$(WITH_TOOLS) cargo run --locked --quiet -p poolwright-cli -- crds --dir crds

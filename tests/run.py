@@ -33,7 +33,7 @@ WORLDS = 20
 ROOM = 12
 # The longest binaries start first, so that none of them is still running alone at the end.
 LONGEST_FIRST = ["worlds", "aws_conformance", "differential", "aws_commands", "aws_cluster", "node_lifecycle", "kwok_conformance",
-                 "leader_crashes", "reservations", "scale_up", "gang_kinds"]
+                 "leader_crashes", "reservations", "plan_on_a_cluster", "scale_up", "gang_kinds"]
 
 
 @dataclass
@@ -240,6 +240,7 @@ SOAK = [
     ("differential", "", {"CASES": "1000", "FAILURES": "3"}),
     ("killed_at_every_stage", "", {"KILLS": "100"}),
     ("leader_crashes", "killed_", {"KILLS": "100"}),
+    ("plan_on_a_cluster", "the_bill_", {"CASES": "50"}),
     ("oracle", "", {"CASES": "1000"}),
     ("assignments", "", {"PROPTEST_CASES": "5000"}),
     ("properties", "", {"PROPTEST_CASES": "2000"}),

@@ -39,8 +39,9 @@ pub use node_claim::{
     ClaimOffering, ClaimPrice, Interruption, NodeClaim, NodeClaimSpec, NodeClaimStatus, OfferingRef,
 };
 pub use node_pool::{
-    BufferUnits, NodePool, NodePoolSpec, NodePoolStatus, NodeTemplate, NodeTemplateMetadata,
-    NodeTemplateSpec, Operator, ReadinessGate, Requirement, ScaleToZero, Spot,
+    BudgetAction, BufferUnits, MonthlyBudget, MonthlySpend, NodePool, NodePoolSpec, NodePoolStatus,
+    NodeTemplate, NodeTemplateMetadata, NodeTemplateSpec, Operator, ReadinessGate, Requirement, ScaleToZero,
+    Spot,
 };
 pub use patterns::PATTERNS;
 pub use problem::{FieldProblem, key_segment};

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use poolwright_terms::{NodeClassRef, Taint};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::amount::Amount;
-use crate::common::{Deadlines, conditions_schema};
+use crate::common::{Deadlines, conditions_schema, time_schema};
 use crate::disruption::Disruption;
 use crate::duration::{DurationText, ExpiryText, IdleText};
 use crate::units::Units;
@@ -46,6 +46,8 @@ use crate::units::Units;
         .message("a pool with replicas has no buffer: it has as many nodes as it says; remove one of the two"),
     validation = Rule::new("!has(self.replicas) || !has(self.spot)")
         .message("a pool with replicas has no spot rules: it buys the cheapest offering only; remove one of the two"),
+    validation = Rule::new("!has(self.replicas) || !has(self.monthlyBudget) || self.monthlyBudget.action != 'StopBuying'")
+        .message("a pool with replicas cannot stop buying: it replaces its nodes; write the action Warn"),
     validation = Rule::new("has(self.replicas) == has(oldSelf.replicas)")
         .message("a pool cannot become static, nor cease to be, for that would change what its nodes are for: make a new NodePool")
 )]
@@ -73,6 +75,10 @@ pub struct NodePoolSpec {
             .message("the limit usdPerHour must be a plain decimal number of US dollars per hour, such as \"40\" or \"12.50\"")
     )]
     pub limits: BTreeMap<String, Amount>,
+    /// A budget for each calendar month (UTC), beside the limits. Poolwright counts what the nodes of the pool cost, and forecasts
+    /// the month.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub monthly_budget: Option<MonthlyBudget>,
     /// Makes the pool static: it keeps exactly this many nodes of the cheapest offering that meets the requirements, regardless
     /// of pending pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,6 +102,31 @@ pub struct NodePoolSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(min = 1, max = 100)))]
     pub allow_unknown_prices: Vec<String>,
+}
+
+/// A budget for each calendar month (UTC).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("string(self.usd).matches('^[0-9]+([.][0-9]+)?$')")
+        .message("monthlyBudget.usd must be a decimal number of US dollars, such as 1250.50")
+)]
+pub struct MonthlyBudget {
+    /// US dollars for one month (a decimal number in quotes).
+    pub usd: Amount,
+    /// What happens when it is spent.
+    #[serde(default)]
+    pub action: BudgetAction,
+}
+
+/// What happens when a monthly budget is spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum BudgetAction {
+    /// A condition and an event say so.
+    #[default]
+    Warn,
+    /// The pool also buys no more nodes in that month. Its nodes and their pods stay.
+    StopBuying,
 }
 
 /// Units of free capacity of one shape.
@@ -413,11 +444,32 @@ pub struct NodePoolStatus {
     /// foresee.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned_usd_per_hour: Option<String>,
+    /// What was spent of the monthly budget. Absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub monthly_spend: Option<MonthlySpend>,
     /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Ready, ValidationSucceeded, NodeClassReady, LimitReached.
+    /// Ready, ValidationSucceeded, NodeClassReady, LimitReached, BudgetOnTrack.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
+}
+
+/// What the nodes of a pool cost in a calendar month (UTC). The controller continues it, also after a restart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MonthlySpend {
+    /// The month, such as `2026-11`.
+    pub month: String,
+    /// US dollars spent until `countedUntil`, as a decimal.
+    pub usd: String,
+    /// US dollars that the month will cost at the prices of now, as a decimal.
+    pub forecast_usd: String,
+    /// When counting began. Nodes that were gone by then do not count.
+    #[schemars(schema_with = "time_schema")]
+    pub counted_from: Time,
+    /// Until when every second counts.
+    #[schemars(schema_with = "time_schema")]
+    pub counted_until: Time,
 }

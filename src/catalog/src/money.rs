@@ -119,6 +119,17 @@ impl Usd {
         Self((price * time.as_millis()).div_ceil(MILLIS_PER_HOUR))
     }
 
+    /// Reads a plain decimal number of dollars (`1250.50`), rounded half up to the micro-dollar; `None` for any other text.
+    pub fn read(text: &str) -> Option<Self> {
+        let amount = text.parse::<UsdPerHour>().ok()?;
+        Some(Self(amount.micros().into()))
+    }
+
+    /// Writes dollars with as many decimals as the amount has, at least two, so that [`Self::read`] returns the same amount.
+    pub fn exact(self) -> String {
+        UsdPerHour::from_micros(u64::try_from(self.0).unwrap_or(u64::MAX)).to_string()
+    }
+
     /// Returns the nearest `f64` in dollars. Use it for output only.
     pub fn as_f64(self) -> f64 {
         self.0 as f64 / 1e6
@@ -230,6 +241,17 @@ mod tests {
         assert_eq!(UsdPerHour::from_micros(55_040_000).to_string(), "55.04");
         assert_eq!(UsdPerHour::from_micros(100_000).to_string(), "0.10");
         assert_eq!(UsdPerHour::ZERO.to_string(), "0.00");
+    }
+
+    #[test]
+    fn an_amount_that_is_written_exactly_is_read_as_the_same() {
+        for micros in [0, 1, 5_000_000_000, 1_234_567_891] {
+            assert_eq!(Usd::read(&Usd(micros).exact()), Some(Usd(micros)));
+        }
+        assert_eq!(
+            (Usd::read("5k"), Usd::read("-1"), Usd::read("1250.5")),
+            (None, None, Some(Usd(1_250_500_000)))
+        );
     }
 
     #[test]

@@ -162,6 +162,7 @@ impl World {
             node_class: node_class.clone(),
             weight: 1,
             limits: PoolLimits::default(),
+            monthly_budget: None,
             min_values: [].into(),
             spot: SpotRules::default(),
             allow_unknown_price: [].into(),

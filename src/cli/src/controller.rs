@@ -21,7 +21,7 @@ use crate::credentials::Credentials;
 use crate::exit::{ExitStatus, Failure};
 use crate::log_fields::OneLineFields;
 use crate::plan::commitments;
-use crate::plan::limits::{limits, namespace_limits};
+use crate::plan::limits::{limits, namespace_budgets, namespace_limits};
 use crate::{catalogue, connect, print, scheduler};
 
 /// Runs the controller until it is told to stop.
@@ -32,6 +32,7 @@ pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
     let scheduler = scheduler::read(flags.scheduler_config.as_deref())?;
     let limits = limits(&flags.limit)?;
     let namespace_limits = namespace_limits(&flags.namespace_limit)?;
+    let namespace_budgets = namespace_budgets(&flags.namespace_budget)?;
     let commitments = match &flags.commitments {
         Some(path) => {
             Some(CommittedFile { path: path.clone(), commitments: commitments::read_for_controller(path)? })
@@ -60,8 +61,14 @@ pub fn run(flags: &ControllerFlags) -> Result<ExitStatus, Failure> {
     runtime.block_on(async {
         let namespace =
             flags.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
-        let mut config =
-            Config { limits, namespace_limits, commitments, ledger, ..config(flags, namespace, scheduler) };
+        let mut config = Config {
+            limits,
+            namespace_limits,
+            namespace_budgets,
+            commitments,
+            ledger,
+            ..config(flags, namespace, scheduler)
+        };
         let clock = SystemClock::new();
         let site = Site {
             flags: flags.clouds.values.clone(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use poolwright_catalog::UsdPerHour;
 use poolwright_core::lifecycle::PlacementMode;
 use poolwright_core::plan::{MinValuesPolicy, PreferencePolicy, SpotRisk};
-use poolwright_core::{DisruptionBudget, NamespaceLimits, PoolLimits, Profiles};
+use poolwright_core::{DisruptionBudget, MonthlyBudget, NamespaceLimits, PoolLimits, Profiles};
 use poolwright_intake::Commitments;
 use poolwright_ledger::Store;
 
@@ -69,6 +69,8 @@ pub struct Config {
     pub default_usd_per_hour: Option<UsdPerHour>,
     /// Limits of every namespace that states none of its own.
     pub namespace_limits: NamespaceLimits,
+    /// Monthly budgets of namespaces, by name.
+    pub namespace_budgets: BTreeMap<String, MonthlyBudget>,
     /// The counted cost of spot interruptions; `None` to compare offerings only by price.
     pub spot_risk: Option<SpotRisk>,
     /// Limits over all pools together, in addition to each pool's own.
@@ -115,6 +117,7 @@ impl Config {
             min_values: MinValuesPolicy::default(),
             default_usd_per_hour: None,
             namespace_limits: NamespaceLimits::new(),
+            namespace_budgets: BTreeMap::new(),
             spot_risk: Some(SpotRisk::default()),
             limits: PoolLimits::default(),
             commitments: None,

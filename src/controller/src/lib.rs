@@ -160,9 +160,13 @@ pub async fn run_in(
     }
     info!("stopping: taking no new work, finishing running calls");
     stop.cancel();
-    // Only the leader lets pods into retiring nodes. The next one closes them again.
-    executor.carry_out_now(open_all(&context.world.snapshot()), config.drain).await;
-    executor.drain(config.drain).await;
+    let finish = async {
+        // Only the leader lets pods into retiring nodes. The next one closes them again.
+        executor.carry_out_now(open_all(&context.world.snapshot()), config.drain).await;
+        executor.drain(config.drain).await;
+    };
+    // Meanwhile the ledger is written once more.
+    tokio::join!(finish, loops.finish(config.drain));
     loops.abort_all();
     release.cancel();
     if elects {

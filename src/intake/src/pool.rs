@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use poolwright_api::strict::read;
 use poolwright_api::{
-    self as api, Amount, ConsolidationPolicy, DisruptionReason, Expiry, FieldProblem, Idle,
+    self as api, Amount, BudgetAction, ConsolidationPolicy, DisruptionReason, Expiry, FieldProblem, Idle,
     NodeConditionStatus, RetirePolicy, key_segment,
 };
-use poolwright_catalog::{ResourceName, UsdPerHour, quantity};
+use poolwright_catalog::{ResourceName, Usd, UsdPerHour, quantity};
 use poolwright_core::{
-    Buffer, Cause, CountOrPercent, Deadlines, Disruption, DisruptionBudget, Pool, PoolLimits, PoolName,
-    PoolProblem, RepairRule, Requirement, ScaleToZero, Schedule, SpotRules, Units, Window,
+    Buffer, Cause, CountOrPercent, Deadlines, Disruption, DisruptionBudget, MonthSpend, MonthlyBudget, Pool,
+    PoolLimits, PoolName, PoolProblem, RepairRule, Requirement, ScaleToZero, Schedule, SpotRules, Units,
+    Window,
 };
 use poolwright_terms::Reason;
 
@@ -46,6 +47,10 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)
     let limits = limits(&spec.limits).unwrap_or_else(|found| {
         tell(Reason::InvalidQuantity, found);
         PoolLimits::default()
+    });
+    let monthly_budget = monthly_budget(from).unwrap_or_else(|found| {
+        tell(Reason::InvalidQuantity, vec![found]);
+        None
     });
     let requirements = requirements(&template.spec.requirements).unwrap_or_else(|found| {
         tell(Reason::InvalidRequirement, found);
@@ -106,6 +111,7 @@ pub(crate) fn convert(from: &api::NodePool) -> (Pool, Vec<(Reason, FieldProblem)
         node_class: template.spec.node_class_ref.clone(),
         weight: u32::try_from(spec.weight).unwrap_or(0),
         limits,
+        monthly_budget,
         spot,
         allow_unknown_price: spec.allow_unknown_prices.iter().map(|name| name.as_str().into()).collect(),
         scale_to_zero,
@@ -381,6 +387,29 @@ fn limits(from: &BTreeMap<String, Amount>) -> Result<PoolLimits, Vec<FieldProble
     Ok(limits)
 }
 
+/// Returns the monthly budget with what was spent of it, if there is one.
+fn monthly_budget(from: &api::NodePool) -> Result<Option<MonthlyBudget>, FieldProblem> {
+    let Some(budget) = &from.spec.monthly_budget else { return Ok(None) };
+    let usd = Usd::read(&budget.usd.0).ok_or_else(|| {
+        let cause = format!("`{}` is not an amount of US dollars", budget.usd);
+        FieldProblem::new(
+            "spec.monthlyBudget.usd",
+            cause,
+            "write a decimal number in quotes, such as \"1250.50\"",
+        )
+    })?;
+    let spent = from.status.as_ref().and_then(|status| status.monthly_spend.as_ref());
+    let spend = spent.and_then(|spent| {
+        Some(MonthSpend {
+            from: spent.counted_from.0,
+            until: spent.counted_until.0,
+            usd: Usd::read(&spent.usd)?,
+        })
+    });
+    let stops_buying = budget.action == BudgetAction::StopBuying;
+    Ok(Some(MonthlyBudget { usd, stops_buying, spend }))
+}
+
 /// Adds one limit.
 fn limit(name: &str, text: &str, into: &mut PoolLimits) -> Result<(), FieldProblem> {
     let path = || format!("spec.limits{}", key_segment(name));
@@ -458,7 +487,7 @@ pub(crate) fn checked(from: &api::NodePool) -> Result<Pool, Vec<FieldProblem>> {
 
 /// Returns whether a problem is already told when a rule of the CRD finds it. Rules on quantities name the map, not the key.
 fn is_told(problems: &[FieldProblem], path: &str) -> bool {
-    let is_of_quantities = [".limits", ".requests"].iter().any(|end| path.ends_with(end));
+    let is_of_quantities = [".limits", ".monthlyBudget", ".requests"].iter().any(|end| path.ends_with(end));
     let is_key = |rest: &str| is_of_quantities && rest.starts_with(['.', '[']);
     let mut rests = problems.iter().filter_map(|problem| problem.path.strip_prefix(path));
     rests.any(|rest| rest.is_empty() || is_key(rest))

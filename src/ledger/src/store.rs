@@ -17,9 +17,9 @@ use crate::lines::lines;
 use crate::location::Location;
 
 /// The version of the layout.
-const VERSION: &str = "v1";
+pub(crate) const VERSION: &str = "v1";
 /// Begins the name of a day's folder, as Hive names partitions, so that Athena, BigQuery and DuckDB know the day.
-const DAY: &str = "day=";
+pub(crate) const DAY: &str = "day=";
 /// Ends the name of a file.
 pub(crate) const ENDING: &str = ".ndjson";
 /// The most files that are asked for at a time. A fleet's day has 1,440 small files, and a bucket takes some time to answer for each.
@@ -119,6 +119,12 @@ impl Store {
             Location::Gcs { bucket, prefix } => (buckets::gcs(bucket, &at)?, prefix.as_str()),
         };
         Ok(Self { objects, root: Path::from(prefix), shown: at.into() })
+    }
+
+    /// Creates a ledger in these objects.
+    #[cfg(all(test, feature = "aws"))]
+    pub(crate) fn of(objects: Arc<dyn ObjectStore>, shown: &str) -> Self {
+        Self { objects, root: Path::default(), shown: shown.into() }
     }
 
     /// Returns its location, for messages.

@@ -210,11 +210,24 @@ async fn the_query_of_the_documents_sums_the_same_money_in_duckdb() {
     let first = [
         instance(span("a/1", start, None, "2026-11-30T08:01:00Z"), Some("gpu"), Some(5_672_001)),
         instance(span("b/1", "2026-11-30T08:30:00Z", None, "2026-11-30T08:31:00Z"), None, None),
+        // An old leader was still writing, and the next one did not know of the second span.
+        instance(span("x/1", start, None, "2026-11-30T08:01:00Z"), Some("two"), Some(3_600_000)),
+        instance(
+            span("x/2", "2026-11-30T08:30:00Z", None, "2026-11-30T08:31:00Z"),
+            Some("two"),
+            Some(3_600_000),
+        ),
         alive("2026-11-30T08:31:00Z"),
     ];
     let ended = Some("2026-11-30T09:00:00.25Z");
     let second = [
         instance(span("a/1", start, ended, "2026-11-30T09:01:00Z"), Some("gpu"), Some(5_672_001)),
+        instance(span("x/1", start, ended, "2026-11-30T09:01:00Z"), Some("two"), Some(3_600_000)),
+        instance(
+            span("x/3", "2026-11-30T09:00:00.25Z", None, "2026-11-30T09:01:00Z"),
+            Some("two"),
+            Some(3_600_000),
+        ),
         // It still runs at the last sign of life.
         instance(
             span("a/2", "2026-11-30T09:00:00.25Z", None, "2026-11-30T09:01:00Z"),
@@ -239,6 +252,6 @@ async fn the_query_of_the_documents_sums_the_same_money_in_duckdb() {
     let done = Command::new(python()).args(["-c", program, &query]).output().expect("python starts");
     let said = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    // One hour at 5.672001 and 1,800,001 milliseconds at 3.60; 3,600,251 milliseconds without a price.
-    assert_eq!(said, "(no pool) 0.000000 3600251\ngpu 7.472002 0\n");
+    // One hour at 5.672001 and 1,800,001 milliseconds at 3.60; 3,600,251 milliseconds without a price; 5,400,001 at 3.60.
+    assert_eq!(said, "(no pool) 0.000000 3600251\ngpu 7.472002 0\ntwo 5.400001 0\n");
 }

@@ -118,6 +118,7 @@ fn pool(name: &str, types: &[&str], weight: u32, limits: PoolLimits) -> Pool {
         node_class: node_class(),
         weight,
         limits,
+        monthly_budget: None,
         spot: SpotRules::default(),
         allow_unknown_price: BTreeSet::new(),
         scale_to_zero: ScaleToZero::Never,

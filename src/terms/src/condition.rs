@@ -72,11 +72,13 @@ pub enum ConditionType {
     NodeClassReady,
     /// Pool: a limit leaves pods waiting.
     LimitReached,
+    /// Pool: its monthly budget lasts until the month ends.
+    BudgetOnTrack,
 }
 
 impl ConditionType {
     /// Every condition type.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Launched,
         Self::Registered,
         Self::Initialized,
@@ -94,6 +96,7 @@ impl ConditionType {
         Self::ValidationSucceeded,
         Self::NodeClassReady,
         Self::LimitReached,
+        Self::BudgetOnTrack,
     ];
 
     /// Returns the type that has this name in the API.
@@ -121,6 +124,7 @@ impl ConditionType {
             Self::ValidationSucceeded => "ValidationSucceeded",
             Self::NodeClassReady => "NodeClassReady",
             Self::LimitReached => "LimitReached",
+            Self::BudgetOnTrack => "BudgetOnTrack",
         }
     }
 }

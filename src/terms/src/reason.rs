@@ -61,6 +61,9 @@ reasons! {
     pub enum Reason;
     AsPoolSays: "The claim matches what its pool would create now.", "Nothing.";
     BudgetNeverMet: "A PodDisruptionBudget never allows an eviction.", "Correct the budget. Until then, nobody can drain the nodes of its pods.";
+    BudgetOnTrack: "The monthly budget of the pool lasts until the month ends, at the prices of now.", "Nothing.";
+    BudgetSpent: "The monthly budget of the pool is spent. With `action: StopBuying`, the pool buys nothing until the month ends.", "Raise `spec.monthlyBudget.usd`, or wait until the month ends.";
+    BudgetWillBeMissed: "At the prices of now, the monthly budget of the pool is spent before the month ends.", "Run less, or raise `spec.monthlyBudget.usd`.";
     BufferKept: "The node is kept as free room for its pool's `buffer`.", "Nothing. To keep fewer nodes, lower `spec.buffer`.";
     BufferUnmet: "Units of the pool's `buffer` fit no offering that the pool may buy, so no room is kept for them.", "Read the nearest miss in the message. Ask for less in `spec.buffer`, or allow more offerings in the pool.";
     CalledOff: "Poolwright was about to empty the node, and now keeps it.", "Nothing. The message says why.";
@@ -99,6 +102,7 @@ reasons! {
     LaunchRetried: "A launch failed for a cause that may pass, such as throttling. Poolwright repeats it until the launch deadline.", "Nothing. If it lasts, read the cause in the message: usually the cloud throttles calls or does not answer.";
     LaunchTimeout: "No instance was launched in time. Poolwright deletes the claim and plans its pods again.", "Read the earlier events of the claim, or raise `deadlines.launch`.";
     Launched: "An instance was launched for the claim.", "Nothing.";
+    LedgerNotKept: "The ledger cannot be read or written, or the clock of the leader has jumped. Nothing else waits for the ledger.", "Read the message. Check the room and the credentials of the ledger, or the time of the leader's node.";
     LimitReached: "A limit of the pool leaves pods waiting.", "Raise `spec.limits`, or remove work.";
     LowPriority: "The priority of the pod is too low for Poolwright to buy a node.", "Give the pod a higher priority, or lower the controller's `--min-priority`.";
     Maintenance: "The cloud will maintain the machine at the deadline.", "Nothing: Poolwright moves its pods before that.";

@@ -131,6 +131,13 @@ pub struct ControllerFlags {
     #[arg(long, value_name = "KEY=AMOUNT", env = "POOLWRIGHT_NAMESPACE_LIMIT")]
     pub namespace_limit: Vec<String>,
 
+    /// Budget of a namespace for each month (UTC): team-a=5000
+    ///
+    /// With team-a=5000,StopBuying, nothing is bought for its pods in a month whose budget is spent. Repeat the flag for more
+    /// namespaces.
+    #[arg(long, value_name = "NAMESPACE=USD", env = "POOLWRIGHT_NAMESPACE_BUDGET")]
+    pub namespace_budget: Vec<String>,
+
     /// Disrupt at most this many nodes at a time, over all pools together
     ///
     /// Takes an entry of a NodePool's spec.disruption.budgets: `{nodes: 10%, reasons: [Underutilized], schedule: 0 9 * * mon-fri,

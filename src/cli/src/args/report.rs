@@ -37,7 +37,7 @@ pub struct ReportFlags {
     #[arg(long, value_name = "WHEN", value_parser = when)]
     pub to: Option<When>,
 
-    /// Group costs by this: namespace, label:KEY, workload, pool, node, day, cluster
+    /// Group costs by this: namespace, label:KEY, workload, pool, node, day, week, month, cluster
     ///
     /// Repeat it, or separate several with commas, to group by all of them together.
     #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "namespace")]
@@ -92,6 +92,8 @@ pub enum ReportFormat {
     Csv,
     /// The same as a table, for a ticket or a comment
     Markdown,
+    /// A page in one file, for a browser or for paper; it loads nothing
+    Html,
     /// FOCUS: one line for each pod on each node and day, and for idle time
     Focus,
     /// FOCUS: one line for each commitment in --commitments
@@ -106,6 +108,7 @@ impl fmt::Display for ReportFormat {
             Self::Yaml => "yaml",
             Self::Csv => "csv",
             Self::Markdown => "markdown",
+            Self::Html => "html",
             Self::Focus => "focus",
             Self::FocusCommitments => "focus-commitments",
         })

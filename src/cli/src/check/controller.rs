@@ -188,6 +188,13 @@ fn held_up(pool: &NodePool) -> Option<Verdict> {
             ),
         ));
     }
+    let missed = of(ConditionType::BudgetOnTrack).filter(|one| one.status == "False");
+    if let Some(missed) = missed.filter(|_| pool.spec.monthly_budget.is_some()) {
+        return Some(Verdict::wrong(
+            missed.message.trim_end_matches('.').to_owned(),
+            "do what the message says; docs/money.md has the rules of budgets".to_owned(),
+        ));
+    }
     let held = of(ConditionType::Ready).filter(is_true);
     let held = held.filter(|ready| ready.reason == Reason::OfferingsHeldBack.as_str())?;
     Some(Verdict::wrong(
@@ -419,6 +426,23 @@ mod tests {
         assert_eq!(why(of(&all, "NodePool full")), limited);
         assert_eq!(why(of(&all, "NodePool out")), format!("it buys nothing now: {held}"));
         assert!(all.iter().all(|(name, _)| name != "NodePool well"), "{all:?}");
+    }
+
+    #[test]
+    fn a_pool_that_will_miss_its_monthly_budget_is_wrong() {
+        let conditions = json!([
+            {"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": NOW},
+            {"type": "BudgetOnTrack", "status": "False", "reason": "BudgetWillBeMissed", "message": "it will be spent",
+                "lastTransitionTime": NOW}
+        ]);
+        let mut spent = pool("gpu", conditions.clone());
+        spent.spec.monthly_budget = Some(poolwright_api::MonthlyBudget {
+            usd: "5000".into(),
+            action: poolwright_api::BudgetAction::Warn,
+        });
+        let all = looked(vec![current(json!({}))], vec![spent, pool("old", conditions)], &NodeClasses::new());
+        assert_eq!(why(of(&all, "NodePool gpu")), "it will be spent");
+        assert!(all.iter().all(|(name, _)| name != "NodePool old"), "it has no budget any more");
     }
 
     #[test]

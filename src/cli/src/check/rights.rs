@@ -300,8 +300,8 @@ mod tests {
         }
         assert_eq!(
             all.iter().filter(|one| one.resource == "configmaps").count(),
-            5,
-            "the ConfigMap poolwright-moves too, and no other"
+            7,
+            "the ConfigMaps poolwright-moves and poolwright-spend too, and no other"
         );
         let elsewhere = rules(Some("gpus"));
         assert!(

@@ -68,6 +68,7 @@ pub(super) fn convert(value: &Value, named: &Named, report: &mut Report) -> Opti
         template: read.template,
         weight: weight(&mut fields, report),
         limits: limits(&mut fields, report),
+        monthly_budget: None,
         replicas: replicas(&mut fields, report),
         buffer: Vec::new(),
         scale_to_zero: disruption.scale_to_zero,

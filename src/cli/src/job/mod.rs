@@ -94,7 +94,7 @@ fn answered_within(flags: &JobFlags, search: &SearchFlags) -> Result<Answer, Fai
         Asked::File(path) => (path.display().to_string(), source::manifests(slice::from_ref(path))?),
     };
     let given = Some(Given::Files { sources, at });
-    let (mut input, options) = prepare_given(&flags.input(), None, search, catalogue.clone(), given)?;
+    let (input, options) = prepare_given(&flags.input(), None, search, catalogue.clone(), given)?;
     let options = PlanOptions { baselines: false, ..options };
     check(&name, &input.snapshot, &models)?;
     let job = alone(&input.snapshot);
@@ -104,7 +104,7 @@ fn answered_within(flags: &JobFlags, search: &SearchFlags) -> Result<Answer, Fai
     } else {
         models.iter().map(|model| Some(model.as_str())).collect()
     };
-    let mut planner = Planner::new(&mut input, &options, search, at, wanted.len());
+    let mut planner = Planner::new(&input, &options, search, at, wanted.len());
     for model in wanted {
         let job = model.map_or_else(|| job.clone(), |model| model::asking_for(&job, model));
         let found = planner.offers(&job, model)?;

@@ -18,7 +18,7 @@ use crate::exit::Failure;
 use crate::not_sold;
 use crate::plan::Input;
 use crate::print::{Progress, counted, percent};
-use crate::what_if::{market, offerings, with_snapshot};
+use crate::what_if::{market, offerings};
 
 /// How long all plans may search together, about.
 const ALL_PLANS: Duration = Duration::from_mins(1);
@@ -67,7 +67,7 @@ pub enum Outcome {
 
 /// Plans for a job, with one offering at a time.
 pub struct Planner<'a> {
-    input: &'a mut Input,
+    input: &'a Input,
     options: &'a PlanOptions,
     search: &'a SearchFlags,
     at: Timestamp,
@@ -88,7 +88,7 @@ pub struct Planner<'a> {
 impl<'a> Planner<'a> {
     /// Creates a planner for the objects of an input. [`Self::offers`] will be called `calls` times.
     pub fn new(
-        input: &'a mut Input,
+        input: &'a Input,
         options: &'a PlanOptions,
         search: &'a SearchFlags,
         at: Timestamp,
@@ -186,7 +186,7 @@ impl<'a> Planner<'a> {
         let time = self.search.time_limit().map_or(time, |most| most.min(time));
         let time_limit = SignedDuration::try_from(time).ok();
         let search = SearchFlags { time_limit, ..self.search.clone() };
-        let document = with_snapshot(self.input, only, |input| input.planned(at, options, &search))?.document;
+        let document = self.input.with_snapshot(only).planned(at, options, &search)?.document;
         if !self.has_planned {
             self.has_planned = true;
             self.notes = notes(&document);

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use jiff::ToSpan;
+use jiff::civil::Date;
 use plotters::drawing::DrawingAreaErrorKind;
 use plotters::prelude::{
     AreaSeries, BindKeyPoints, ChartBuilder, Circle, Color, IntoDrawingArea, IntoFont, LineSeries, Rectangle,
@@ -21,6 +23,8 @@ const LABELS: u64 = 8;
 const ROWS: usize = 48;
 /// The width of the place of a bar, which has some room on both sides of it.
 const PLACE: u64 = 10;
+/// The most days that are counted: ten thousand years.
+const MOST_DAYS: i32 = 3_652_500;
 /// Steps of labels on an axis of time, in minutes.
 const MINUTES: [u64; 15] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2 * 1440, 7 * 1440, 14 * 1440];
 
@@ -29,6 +33,11 @@ const MINUTES: [u64; 15] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2
 pub enum Quantity {
     /// Milliseconds.
     Time,
+    /// Days.
+    Day {
+        /// The day that is zero.
+        first: Date,
+    },
     /// Micro-dollars.
     Usd,
     /// Micro-dollars per hour.
@@ -83,6 +92,10 @@ impl Quantity {
     pub fn told(self, number: u64) -> String {
         match self {
             Self::Time => Span(std::time::Duration::from_secs(number / 1000)).to_string(),
+            Self::Day { first } => {
+                let days = i32::try_from(number).unwrap_or(MOST_DAYS).min(MOST_DAYS);
+                first.saturating_add(days.days()).to_string()
+            }
             Self::Usd => format!("{:#}", Usd(number.into())),
             Self::UsdPerHour => format!("{:#}", UsdPerHour::from_micros(number)),
             Self::Count => crate::print::count(usize::try_from(number).unwrap_or(usize::MAX)),
@@ -97,6 +110,7 @@ impl Quantity {
     fn name(self) -> &'static str {
         match self {
             Self::Time => "time",
+            Self::Day { .. } => "day",
             Self::Usd => "cost",
             Self::UsdPerHour => "cost per hour",
             Self::Count | Self::Thousandths => "number",
@@ -326,6 +340,14 @@ mod tests {
             assert!(Quantity::Count.labels(most).len() <= LABELS as usize + 1);
             assert!(Quantity::Time.labels(most).len() <= LABELS as usize + 1);
         }
+    }
+
+    #[test]
+    fn days_have_their_dates() {
+        let days = Quantity::Day { first: "2026-11-30".parse().expect("a day") };
+        assert_eq!((days.told(0).as_str(), days.told(2).as_str()), ("2026-11-30", "2026-12-02"));
+        assert_eq!(days.told(u64::MAX), "9999-12-31");
+        assert_eq!(days.labels(29), [0, 5, 10, 15, 20, 25]);
     }
 
     #[test]

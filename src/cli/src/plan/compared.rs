@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use poolwright_controller::clock::SystemClock;
 use poolwright_core::plan::PlanOptions;
-use poolwright_core::{PodKey, PodPhase, PodRole};
+use poolwright_core::{PodKey, PodPhase, PodRole, Snapshot};
 use poolwright_report::plan::{Document, DocumentContext, Refusal, document};
 
 use super::{Input, PlanWithRoom, joined, lost, plan_with_room};
@@ -22,6 +22,11 @@ pub struct Planned {
 }
 
 impl Input {
+    /// Returns the same input with another snapshot.
+    pub fn with_snapshot(&self, snapshot: Snapshot) -> Self {
+        Self { snapshot, ..self.clone() }
+    }
+
     /// Returns the name of a pod, as plans show it.
     pub fn name_of(&self, pod: &PodKey) -> String {
         self.names.name(pod)

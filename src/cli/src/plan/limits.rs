@@ -1,12 +1,12 @@
-//! `--limit`: limits over all pools together. `--namespace-limit`: limits of each namespace.
+//! `--limit`: limits over all pools together. `--namespace-limit`: limits of each namespace. `--namespace-budget`: their monthly budgets.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use poolwright_api::meant;
-use poolwright_catalog::{Catalogue, InstanceType, MigModel, ResourceName, UsdPerHour, quantity};
+use poolwright_catalog::{Catalogue, InstanceType, MigModel, ResourceName, Usd, UsdPerHour, quantity};
 use poolwright_core::plan::Sharing;
-use poolwright_core::{NamespaceLimit, NamespaceLimits, Pool, PoolLimits};
+use poolwright_core::{MonthlyBudget, NamespaceLimit, NamespaceLimits, Pool, PoolLimits};
 
 use crate::exit::Failure;
 use crate::problems::Problems;
@@ -48,6 +48,39 @@ fn add_of_namespace(limits: &mut NamespaceLimits, text: &str) -> Result<(), Stri
         .ok_or_else(|| format!("`{key}` is not a limit of a namespace; use nodes, gpus or usdPerHour"))?;
     if limits.insert(limit, limit.read(amount)?).is_some() {
         return Err(format!("`{key}` is limited twice; keep one"));
+    }
+    Ok(())
+}
+
+/// Parses monthly budgets of namespaces from `NAMESPACE=USD` texts. All problems are reported together.
+pub fn namespace_budgets(texts: &[String]) -> Result<BTreeMap<String, MonthlyBudget>, Failure> {
+    let mut budgets = BTreeMap::new();
+    let mut problems = Problems::new();
+    for text in texts {
+        if let Err(problem) = add_budget(&mut budgets, text) {
+            problems.push(format!("--namespace-budget {text}: {problem}"));
+        }
+    }
+    let refused = |problems| Failure::bad_input(format!("the budgets cannot be used: {problems}"));
+    problems.or(budgets).map_err(refused)
+}
+
+fn add_budget(budgets: &mut BTreeMap<String, MonthlyBudget>, text: &str) -> Result<(), String> {
+    let (name, rest) = text.split_once('=').ok_or("has no `=`; write NAMESPACE=USD, like team-a=5000")?;
+    let (amount, action) = rest.split_once(',').unwrap_or((rest, "Warn"));
+    let usd = Usd::read(amount)
+        .ok_or_else(|| format!("`{amount}` is not an amount of US dollars; write such as 5000 or 1250.50"))?;
+    let stops_buying = match action {
+        "Warn" => false,
+        "StopBuying" => true,
+        _ => return Err(format!("`{action}` is neither Warn nor StopBuying; write one of these words")),
+    };
+    let budget = MonthlyBudget { usd, stops_buying, spend: None };
+    if name.is_empty() {
+        return Err("names no namespace; write NAMESPACE=USD, like team-a=5000".to_owned());
+    }
+    if budgets.insert(name.to_owned(), budget).is_some() {
+        return Err(format!("`{name}` has two budgets; keep one"));
     }
     Ok(())
 }
@@ -236,6 +269,30 @@ mod tests {
             "--namespace-limit cpu=4: `cpu` is not a limit of a namespace",
             "--namespace-limit gpus=few: `few` is not a whole number",
             "--namespace-limit nodes=2: `nodes` is limited twice",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+
+    #[test]
+    fn budgets_of_namespaces_are_read_and_all_invalid_ones_are_reported_together() {
+        let read = |texts: &[&str]| {
+            let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+            namespace_budgets(&texts)
+        };
+        let budgets = read(&["team-a=5000", "team-b=12.5,StopBuying"]).unwrap();
+        let seen = |name: &str| (budgets[name].usd, budgets[name].stops_buying);
+        assert_eq!((seen("team-a"), seen("team-b")), ((Usd(5_000_000_000), false), (Usd(12_500_000), true)));
+        let Err(Failure::BadInput(said)) = read(&["a", "=5", "a=5k", "a=5,Stop", "a=5", "a=6"]) else {
+            panic!("they are refused")
+        };
+        for part in [
+            "5 problems",
+            "--namespace-budget a: has no `=`",
+            "--namespace-budget =5: names no namespace",
+            "--namespace-budget a=5k: `5k` is not an amount of US dollars",
+            "--namespace-budget a=5,Stop: `Stop` is neither Warn nor StopBuying",
+            "--namespace-budget a=6: `a` has two budgets",
         ] {
             assert!(said.contains(part), "{part}: {said}");
         }

@@ -58,6 +58,7 @@ pub use pool::implicit;
 pub use pool::sold_by_missing;
 
 /// The input of a plan, with what is needed to describe it.
+#[derive(Clone)]
 pub struct Input {
     /// The snapshot of the cluster, or of what the manifests or the trace contain.
     pub snapshot: Snapshot,
@@ -82,8 +83,7 @@ pub struct Input {
     namespace: String,
     /// Whether the plan includes pods that no scheduler has tried yet.
     include_waiting: bool,
-    /// Says that what the controller has learned about durations of pods could not be read, or not all of it; `None` if it was read, or
-    /// if there is no controller.
+    /// Says what of the learned durations of pods could not be read; `None` if all was read, or if there is no controller.
     pub lives_unread: Option<String>,
     /// Why controllers of pods may be missing in the input, and what to do about it; `None` if none is missing.
     pub makers_unread: Option<String>,

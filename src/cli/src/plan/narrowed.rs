@@ -25,6 +25,7 @@ const MESSAGES: usize = 64;
 type Catalogues = BTreeMap<NodeClassRef, Result<Arc<Catalogue>, String>>;
 
 /// What may be bought, before the flags select from it.
+#[derive(Clone)]
 pub struct Uncut {
     /// The whole catalogue, and the selection.
     pub offers: Offers,

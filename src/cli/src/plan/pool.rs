@@ -342,6 +342,7 @@ pub fn implicit() -> Pool {
         },
         weight: 1,
         limits: PoolLimits::default(),
+        monthly_budget: None,
         min_values: std::collections::BTreeMap::new(),
         spot: SpotRules::default(),
         allow_unknown_price: BTreeSet::new(),

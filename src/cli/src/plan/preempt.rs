@@ -12,6 +12,7 @@ use poolwright_intake::manifest::NOT_SUBMITTED;
 use poolwright_sim::scheduler::{Cluster, MayPreempt, Outcome, Preemption, Queued, Scheduler};
 
 /// A pod of a file that gets its place by preemption.
+#[derive(Clone)]
 pub struct Preempting {
     pub pod: PodKey,
     /// The pods that lose theirs.

@@ -121,14 +121,62 @@ pub struct Saving {
 /// What was read of the period before.
 pub struct Before {
     /// The period.
-    pub period: Period,
+    period: Period,
     /// What it cost.
-    pub bill: Micros,
+    bill: Micros,
     /// Whether no instance ran.
-    pub is_empty: bool,
+    is_empty: bool,
+    /// How many instances have no known price.
+    unpriced: usize,
+    /// Whether there were times without a controller.
+    has_gaps: bool,
+}
+
+impl Before {
+    /// Keeps what a change needs.
+    pub fn of(found: &Found) -> Self {
+        let totals = found.book.totals();
+        Self {
+            period: found.period,
+            bill: totals.bill,
+            is_empty: totals.instances.is_empty(),
+            unpriced: unpriced(found),
+            has_gaps: !found.reading.gaps.is_empty(),
+        }
+    }
+
+    /// Says what is not certain about the change.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.unpriced > 0 {
+            let (have, them) = if self.unpriced == 1 { ("has", "it") } else { ("have", "them") };
+            notes.push(format!(
+                "{} of {} {have} no known price. The change does not count {them}.",
+                counted(self.unpriced, "instance"),
+                self.period
+            ));
+        }
+        if self.has_gaps {
+            let period = self.period;
+            notes.push(format!(
+                "In {period}, there were times without a controller. Costs may be missing, and so the change may be smaller."
+            ));
+        }
+        notes
+    }
+}
+
+/// Returns how many instances have no known price.
+fn unpriced(found: &Found) -> usize {
+    found.book.totals().unpriced.values().map(|unpriced| unpriced.instances.len()).sum()
 }
 
 impl Answer {
+    /// Returns its days.
+    pub fn period(&self) -> Period {
+        Period { first: self.from, last: self.to }
+    }
+
     /// Makes the document.
     pub fn of(found: &Found, before: Option<Before>, method: Method) -> Self {
         let (book, totals) = (&found.book, found.book.totals());
@@ -142,6 +190,7 @@ impl Answer {
                 notes.push(format!("No instance ran in {}, so there is no change to tell.", before.period));
                 return None;
             }
+            notes.extend(before.notes());
             let difference = Micros(bill.0 - before.bill.0);
             Some(Change { from: before.period.first, to: before.period.last, usd: before.bill, difference })
         });
@@ -246,7 +295,7 @@ fn verdict(found: &Found, change: Option<&Change>) -> String {
             share(Micros(difference.0.abs()), *usd).map_or_else(String::new, |part| format!(" ({part})"));
         let _ = write!(said, " That is {amount:#}{part} {than} than from {from} to {to}.");
     }
-    let unknown: usize = totals.unpriced.values().map(|unpriced| unpriced.instances.len()).sum();
+    let unknown = unpriced(found);
     if unknown > 0 {
         let are = if unknown == 1 { "is" } else { "are" };
         let _ = write!(said, " {} without a known price {are} not in it.", counted(unknown, "instance"));

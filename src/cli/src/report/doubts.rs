@@ -24,7 +24,7 @@ pub fn notes(found: &Found) -> Vec<String> {
     notes.extend(of_spans(&found.reading));
     if totals.without_instance > 0 {
         notes.push(format!(
-            "{} held an instance that the ledger does not know. Nothing is charged to them.",
+            "{} held an instance that the ledger does not know at that time. Nothing is charged to them.",
             counted(totals.without_instance, "pod span")
         ));
     }

@@ -1,6 +1,6 @@
 //! `poolwright report`: what nodes cost over some days, and who held them.
 //!
-//! The ledger is read day by day, and no more than two days are in memory. `poolwright_report::ledger` folds rows into spans, and
+//! The ledger is read day by day, and the spans of no more than two days are in memory. `poolwright_report::ledger` folds rows into spans, and
 //! `poolwright_report::bill` splits their costs.
 
 mod answer;
@@ -8,6 +8,7 @@ mod csv_lines;
 mod doubts;
 mod focus;
 mod markdown;
+mod page;
 pub mod period;
 mod rates;
 pub mod read;
@@ -15,6 +16,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use jiff::Timestamp;
@@ -22,14 +24,15 @@ use jiff::civil::Date;
 use poolwright_report::bill::{Book, Charge, Method, Split};
 use poolwright_report::ledger::{Day, Doubts, Fold, Gap};
 
-use crate::args::{ReportFlags, ReportFormat};
+use crate::args::{FocusVersion, ReportFlags, ReportFormat};
 use crate::exit::{ExitStatus, Failure};
 use crate::price_age;
 use crate::print::TableLayout;
 
 use answer::{Answer, Before};
+use page::Daily;
 use period::Period;
-use read::{BadLine, Ledger, Read, told};
+use read::{BadLine, Event, Ledger, Read, told};
 
 /// The most unreadable lines that are kept to be named.
 const NAMED: usize = 20;
@@ -55,11 +58,16 @@ pub struct Reading {
 
 /// Prints the report.
 pub fn run(flags: &ReportFlags, out: &mut impl Write) -> Result<ExitStatus, Failure> {
-    if flags.output == ReportFormat::FocusCommitments {
-        focus::commitments::run(flags, out)?;
-        return Ok(ExitStatus::Done);
+    let is_focus = matches!(flags.output, ReportFormat::Focus | ReportFormat::FocusCommitments);
+    if flags.compare && is_focus {
+        let message = format!("--compare: `-o {}` has no place for a change; remove the flag", flags.output);
+        return Err(Failure::bad_input(message));
     }
-    if flags.commitments.is_some() {
+    if flags.focus_version == FocusVersion::V1_4 && !is_focus {
+        let message = "--focus-version: only `-o focus` uses it; add that, or remove the flag";
+        return Err(Failure::bad_input(message));
+    }
+    if flags.commitments.is_some() && flags.output != ReportFormat::FocusCommitments {
         let message = "--commitments: only `-o focus-commitments` uses it; add that, or remove the flag";
         return Err(Failure::bad_input(message));
     }
@@ -68,25 +76,44 @@ pub fn run(flags: &ReportFlags, out: &mut impl Write) -> Result<ExitStatus, Fail
     let split = rates::split(flags)?;
     let ledger = Ledger::open(&flags.ledger)?;
     let now = period::now(today);
-    if flags.output == ReportFormat::Focus {
-        return as_focus(flags, &ledger, period, now, split, out);
+    match flags.output {
+        ReportFormat::Focus => return as_focus(flags, &ledger, period, now, split, out),
+        ReportFormat::FocusCommitments => {
+            let named = focus::commitments::run(flags, out)?;
+            for name in without_terms(&ledger, period, now, &named)? {
+                let message = format!(
+                    "the commitment {name} paid for nodes, and --commitments does not have it; add its terms"
+                );
+                // Nobody may read standard error.
+                let _ = writeln!(io::stderr(), "note: {}", poolwright_terms::one_line(&message));
+            }
+            return Ok(ExitStatus::Done);
+        }
+        _ => {}
     }
     let book = Book::new(flags.by.clone(), split.clone());
-    let found = read(&ledger, period, now, book, &mut |_, _| {})?;
+    let mut daily = Daily::default();
+    let is_page = flags.output == ReportFormat::Html;
+    let found = read(&ledger, period, now, book, &mut |date, charge| {
+        if is_page {
+            daily.add(date, charge);
+        }
+    })?;
     let before = if flags.compare {
         let book = Book::new(Vec::new(), split);
         let found = read_any(&ledger, period.before(), now, book, &mut |_, _| {})?;
-        Some(Before { period: found.period, bill: found.book.totals().bill, is_empty: is_empty(&found) })
+        Some(Before::of(&found))
     } else {
         None
     };
     let answer = Answer::of(&found, before, flags.method);
-    print(&answer, flags.output, out).map_err(Failure::writing)?;
+    print(&answer, &daily, flags.output, out).map_err(Failure::writing)?;
     Ok(ExitStatus::Done)
 }
 
-fn print(answer: &Answer, format: ReportFormat, out: &mut impl Write) -> io::Result<()> {
+fn print(answer: &Answer, daily: &Daily, format: ReportFormat, out: &mut impl Write) -> io::Result<()> {
     match format {
+        ReportFormat::Html => page::print(answer, daily, out),
         ReportFormat::Json => {
             serde_json::to_writer_pretty(&mut *out, answer)?;
             writeln!(out)
@@ -117,7 +144,7 @@ fn as_focus(
                        `-o focus`";
         return Err(Failure::bad_input(message));
     }
-    let mut lines = focus::Lines::new(flags.focus_version, split.method, out).map_err(Failure::writing)?;
+    let mut lines = focus::Lines::new(flags.focus_version, split.method, out);
     let book = Book::new(Vec::new(), split);
     let found = read(ledger, period, now, book, &mut |_, charge| lines.write(charge))?;
     lines.finish().map_err(Failure::writing)?;
@@ -126,6 +153,22 @@ fn as_focus(
         let _ = writeln!(io::stderr(), "note: {}", poolwright_terms::one_line(&note));
     }
     Ok(ExitStatus::Done)
+}
+
+/// Returns the commitments that the ledger names and a file does not.
+fn without_terms(
+    ledger: &Ledger,
+    period: Period,
+    now: Timestamp,
+    named: &BTreeSet<String>,
+) -> Result<BTreeSet<String>, Failure> {
+    let mut missing = BTreeSet::new();
+    let book = Book::new(Vec::new(), Split::by(Method::Weights));
+    read_any(ledger, period, now, book, &mut |_, charge| {
+        let name = focus::commitment(&charge.instance.row).filter(|name| !named.contains(*name));
+        missing.extend(name.map(str::to_owned));
+    })?;
+    Ok(missing)
 }
 
 /// Reads some days, in which an instance must have run.
@@ -181,24 +224,23 @@ pub fn days(
 ) -> Result<Reading, Failure> {
     let mut fold = Fold::new(period.first, period.last, now);
     let (mut unread, mut unread_lines) = (Vec::new(), 0);
-    let mut load = |fold: &mut Fold, day: Date| {
-        ledger.rows(day, &mut |read| match read {
-            Read::Row(row) => fold.push(row),
-            Read::Unreadable(line) => {
-                unread_lines += 1;
-                if unread.len() < NAMED {
-                    unread.push(line);
-                }
+    let mut days: Vec<Date> = period.days().collect();
+    days.extend(period.last.tomorrow());
+    ledger.read(&days, &mut |event| match event {
+        Event::Line(Read::Row(row)) => fold.push(row),
+        Event::Line(Read::Unreadable(line)) => {
+            unread_lines += 1;
+            if unread.len() < NAMED {
+                unread.push(line);
             }
-        })
-    };
-    load(&mut fold, period.first)?;
-    for date in period.days() {
-        if let Ok(next) = date.tomorrow() {
-            load(&mut fold, next)?;
         }
-        each(&fold.close(date));
-    }
+        Event::DayOver(day) if day > period.first => {
+            if let Ok(date) = day.yesterday() {
+                each(&fold.close(date));
+            }
+        }
+        Event::DayOver(_) => {}
+    })?;
     let (doubts, gaps, signs) =
         (fold.doubts(), fold.gaps().to_vec(), fold.first_sign().zip(fold.last_sign()));
     Ok(Reading { doubts, gaps, signs, unread, unread_lines })

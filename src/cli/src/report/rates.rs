@@ -73,7 +73,10 @@ fn parse(text: &str, method: Method) -> Result<Rates, String> {
         _ => Rates::default(),
     };
     for (name, price) in &file.gpu_usd_per_hour {
-        rates.gpus.insert(name.to_lowercase(), amount(&format!("gpuUsdPerHour.{name}"), price)?);
+        let price = amount(&format!("gpuUsdPerHour.{name}"), price)?;
+        if rates.gpus.insert(name.to_lowercase(), price).is_some() {
+            return Err(format!("gpuUsdPerHour.{name}: the same name has another price; keep one of them"));
+        }
     }
     if let Some(price) = &file.cpu_usd_per_hour {
         rates.cpu = amount("cpuUsdPerHour", price)?;
@@ -110,6 +113,7 @@ mod tests {
         for (text, told) in [
             ("gpus: {h100: 1}", "gpus"),
             ("gpuUsdPerHour: {h100: -1}", "gpuUsdPerHour.h100: `-1` is negative"),
+            ("gpuUsdPerHour: {H100: 2.50, h100: 2.60}", "the same name has another price"),
             ("cpuUsdPerHour: cheap", "cpuUsdPerHour: `cheap` is not a decimal number"),
             ("cpuUsdPerHour: 99999999", "above a million"),
         ] {

@@ -151,7 +151,7 @@ fn what_is_not_certain_is_told() {
         "1 instance of g5.12xlarge in us-east-1a (on-demand) ran 0.0 h without a known price.",
         "No controller wrote the ledger of the cluster c from 2026-11-10T00:04Z to 2026-11-10T12:01Z",
         "1 span has no end in the ledger",
-        "1 pod span held an instance that the ledger does not know.",
+        "1 pod span held an instance that the ledger does not know at that time.",
         "Not read: v1/day=2026-11-10/000000-w-1.ndjson:7: EOF while parsing",
         "ndjson:8: unknown variant `volume`",
         "a newer version of Poolwright wrote it. The other rows count.",
@@ -172,6 +172,95 @@ fn the_change_is_told_if_it_is_asked_for() {
     fs::remove_dir_all(&before).unwrap();
     let said = folder.report(|flags| flags.compare = true).unwrap();
     assert!(said.contains("No instance ran in 2026-11-09, so there is no change to tell."), "{said}");
+}
+
+#[test]
+fn a_page_has_the_bill_the_cost_of_each_day_and_idle_time() {
+    let folder = Folder::of("page", &usual());
+    let page = |from: &str| {
+        let from = When::Day(from.parse().unwrap());
+        folder.report(|flags| (flags.from, flags.output) = (from, ReportFormat::Html)).unwrap()
+    };
+    let before = folder.0.join("v1/day=2026-11-09");
+    fs::create_dir_all(&before).unwrap();
+    let row = instance("z", "00:00", "00:02").to_string().replace("2026-11-10", "2026-11-09");
+    fs::write(before.join("000000-w-1.ndjson"), row.replace("\"gpu\"", "\"<b>\"")).unwrap();
+    let said = page("2026-11-09");
+    for part in [
+        "<p class=\"verdict\">$0.4000 for 2026-11-09 to 2026-11-10 on 2 instances",
+        "<table id=\"groups\">",
+        "<table id=\"cost-by-day\">",
+        "<table id=\"idle\">",
+        "<table id=\"idle-by-day\">",
+        "not measured",
+        "&lt;b&gt;",
+        ">2026-11-09<",
+        ">$0.2667<",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(said.matches("<svg role=").count(), 2, "{said}");
+    let one_day = page("2026-11-10");
+    assert!(one_day.contains("<table id=\"idle\">") && !one_day.contains("<svg"), "{one_day}");
+}
+
+#[test]
+fn a_flag_that_would_change_nothing_is_refused() {
+    let folder = Folder::of("unused", &usual());
+    for output in [ReportFormat::Focus, ReportFormat::FocusCommitments] {
+        let said = folder.report(|flags| (flags.compare, flags.output) = (true, output)).unwrap_err();
+        assert!(
+            said.starts_with("--compare: ") && said.ends_with("has no place for a change; remove the flag")
+        );
+    }
+    let said = folder.report(|flags| flags.focus_version = FocusVersion::V1_4).unwrap_err();
+    assert!(said.starts_with("--focus-version: only `-o focus` uses it"), "{said}");
+}
+
+#[test]
+fn a_commitment_of_the_ledger_without_terms_is_found() {
+    let mut paid = instance("b", "00:00", "00:04");
+    paid["commitment"] = "plan".into();
+    let mut reserved = instance("d", "00:00", "00:04");
+    (reserved["commitment"], reserved["capacityType"]) = ("block".into(), "reserved".into());
+    let folder = Folder::of("terms", &[paid, reserved]);
+    let ledger = Ledger::open(&Location::Directory(folder.0.clone())).unwrap();
+    let day = "2026-11-10".parse().unwrap();
+    let missing = |named: &[&str]| {
+        let named = named.iter().map(|name| (*name).to_owned()).collect();
+        let now = "2026-11-20T00:00:00Z".parse().unwrap();
+        without_terms(&ledger, Period { first: day, last: day }, now, &named).unwrap()
+    };
+    assert_eq!(missing(&[]), BTreeSet::from(["plan".to_owned()]), "a reservation is no contract");
+    assert!(missing(&["plan"]).is_empty());
+}
+
+#[test]
+fn a_change_since_days_with_unknown_prices_is_told_as_uncertain() {
+    let folder = Folder::of("uncertain", &usual());
+    let before = folder.0.join("v1/day=2026-11-09");
+    fs::create_dir_all(&before).unwrap();
+    let mut unknown = instance("z", "00:00", "00:10");
+    unknown["priceMicrosPerHour"] = Value::Null;
+    let row = unknown.to_string().replace("2026-11-10", "2026-11-09");
+    fs::write(before.join("000000-w-1.ndjson"), row).unwrap();
+    let said = folder.report(|flags| flags.compare = true).unwrap();
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("1 instance of 2026-11-09 has no known price. The change does not count it."),
+        "{said}"
+    );
+    assert!(said.contains("In 2026-11-09, there were times without a controller."), "{said}");
+}
+
+#[test]
+fn a_file_for_finops_of_days_without_nodes_is_no_file() {
+    let folder = Folder::of("no-focus", &usual());
+    let mut flags = flags(&folder.0);
+    let day = When::Day("2026-11-01".parse().unwrap());
+    (flags.output, flags.from, flags.to) = (ReportFormat::Focus, day, Some(day));
+    let mut out = Vec::new();
+    assert!(run(&flags, &mut out).is_err() && out.is_empty());
 }
 
 #[test]

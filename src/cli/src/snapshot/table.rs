@@ -45,7 +45,7 @@ pub const KINDS: [Row; 29] = [
         "NodePool",
         "pool",
         "@meta metadata { annotations { poolwright.dev/do-not-disrupt } } \
-         spec { weight replicas allowUnknownPrices limits:amounts \
+         spec { weight replicas allowUnknownPrices limits:amounts monthlyBudget { usd action } \
          buffer { units maxUnits requests:amounts schedule timeZone duration } scaleToZero { after } \
          spot { onDemandFloor maxShare } \
          disruption { consolidationPolicy consolidateAfter paybackWithin retire \
@@ -53,7 +53,8 @@ pub const KINDS: [Row; 29] = [
          template { metadata { labels:labels } spec { taints:@taint startupTaints:@taint readinessGates { conditionType } \
          requirements { key:key operator values:values minValues } nodeClassRef { group kind name:class } \
          deadlines { launch registration initialization termination } expireAfter } } } \
-         status { nodes resources:amounts usdPerHour plannedUsdPerHour observedGeneration conditions:@own-condition }",
+         status { nodes resources:amounts usdPerHour plannedUsdPerHour monthlySpend { month usd forecastUsd countedFrom countedUntil } \
+         observedGeneration conditions:@own-condition }",
     ),
     (
         GROUP,

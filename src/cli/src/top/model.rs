@@ -19,7 +19,7 @@ use poolwright_terms::{API_VERSION, ConditionType};
 
 use super::doing::doing;
 use super::view::{
-    Cost, EventRow, Gpus, Leader, NodeCounts, NodeRow, ObjectKind, PoolRow, Totals, View, WaitingPods,
+    Budget, Cost, EventRow, Gpus, Leader, NodeCounts, NodeRow, ObjectKind, PoolRow, Totals, View, WaitingPods,
 };
 use crate::{lease, price_age};
 
@@ -292,16 +292,29 @@ fn pool_row(pool: &NodePool) -> PoolRow {
     } else if ready == Some(false) {
         of(ConditionType::Ready).map(sentence)
     } else {
-        of(ConditionType::LimitReached).filter(|condition| condition.status == "True").map(sentence)
+        let reached = of(ConditionType::LimitReached).filter(|condition| condition.status == "True");
+        let missed = of(ConditionType::BudgetOnTrack).filter(|condition| condition.status == "False");
+        reached.or(missed.filter(|_| pool.spec.monthly_budget.is_some())).map(sentence)
     };
     PoolRow {
         name: pool.name_any(),
         weight: Some(pool.spec.weight),
         limits: pool.spec.limits.iter().map(|(key, amount)| (key.clone(), amount.to_string())).collect(),
+        monthly_budget: budget(pool),
         ready,
         problem,
         ..PoolRow::default()
     }
+}
+
+fn budget(pool: &NodePool) -> Option<Budget> {
+    let budget = pool.spec.monthly_budget.as_ref()?;
+    let spend = pool.status.as_ref().and_then(|status| status.monthly_spend.as_ref());
+    Some(Budget {
+        usd: budget.usd.to_string(),
+        spent_usd: spend.map(|spend| spend.usd.clone()),
+        forecast_usd: spend.map(|spend| spend.forecast_usd.clone()),
+    })
 }
 
 fn sentence(condition: &Condition) -> String {

@@ -1,10 +1,10 @@
 //! The columns of each part, and their cells.
 
 use jiff::Timestamp;
-use poolwright_catalog::UsdPerHour;
+use poolwright_catalog::{Usd, UsdPerHour};
 
 use super::columns::Column;
-use super::view::{EventRow, NodeRow, PoolRow};
+use super::view::{Budget, EventRow, NodeRow, PoolRow};
 use super::words;
 
 const fn left(title: &'static str, rank: u8) -> Column {
@@ -68,7 +68,7 @@ pub fn pool(row: &PoolRow) -> Vec<String> {
 }
 
 fn limits(row: &PoolRow) -> String {
-    if row.limits.is_empty() {
+    if row.limits.is_empty() && row.monthly_budget.is_none() {
         return "none".to_owned();
     }
     let limit = |(key, amount): (&String, &String)| match key.as_str() {
@@ -79,7 +79,19 @@ fn limits(row: &PoolRow) -> String {
         "nodes" => format!("{amount} nodes"),
         _ => format!("{amount} {key}"),
     };
-    row.limits.iter().map(limit).collect::<Vec<_>>().join(", ")
+    let limits = row.limits.iter().map(limit);
+    limits.chain(row.monthly_budget.as_ref().map(budget)).collect::<Vec<_>>().join(", ")
+}
+
+fn budget(budget: &Budget) -> String {
+    let money = |text: &String| Usd::read(text).map_or_else(|| format!("${text}"), |usd| format!("{usd:#}"));
+    let all = money(&budget.usd);
+    match (&budget.spent_usd, &budget.forecast_usd) {
+        (Some(spent), Some(forecast)) => {
+            format!("{} of {all} this month (forecast {})", money(spent), money(forecast))
+        }
+        _ => format!("{all} a month"),
+    }
 }
 
 fn state(row: &PoolRow) -> String {

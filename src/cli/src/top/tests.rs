@@ -179,6 +179,18 @@ fn a_pool_says_why_it_cannot_buy_and_what_holds_it_back() {
 }
 
 #[test]
+fn a_pool_shows_what_was_spent_of_its_budget_and_why_that_is_too_much() {
+    let missed = [("Ready", "True", ""), ("BudgetOnTrack", "False", "it will be spent")];
+    let mut spent = pool("gpu", json!({"monthlyBudget": {"usd": 5000, "action": "Warn"}}), &missed);
+    spent["status"]["monthlySpend"] = json!({"month": "2026-03", "usd": "1234.5", "forecastUsd": "6000.00",
+        "countedFrom": "2026-03-01T00:00:00Z", "countedUntil": "2026-03-01T11:59:00Z"});
+    let view = view("prod", &Reading { pools: Ok(objects(vec![spent])), ..nothing() });
+    assert_eq!(view.pools[0].problem.as_deref(), Some("it will be spent"));
+    let limits = &super::tables::pool(&view.pools[0])[8];
+    assert_eq!(limits, "$1,234.50 of $5,000.00 this month (forecast $6,000.00)");
+}
+
+#[test]
 fn the_holder_of_a_renewed_lease_leads() {
     let leads = |leases: Vec<Value>| {
         let reading = Reading { leases: Ok(objects(leases)), ..nothing() };

@@ -134,10 +134,25 @@ pub struct PoolRow {
     pub cost: Cost,
     /// Its limits as they are in its spec.
     pub limits: BTreeMap<String, String>,
+    /// Its monthly budget; absent if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub monthly_budget: Option<Budget>,
     /// Whether it can buy; `None` if no controller has checked it.
     pub ready: Option<bool>,
     /// The problem that keeps it from buying, or limits it.
     pub problem: Option<String>,
+}
+
+/// The monthly budget of a pool, in US dollars as its spec and status have them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Budget {
+    /// The budget for one month.
+    pub usd: String,
+    /// What was spent; `None` if no controller has counted it.
+    pub spent_usd: Option<String>,
+    /// What the month will cost; `None` likewise.
+    pub forecast_usd: Option<String>,
 }
 
 /// A claim and its node.

@@ -31,16 +31,17 @@ mod verdict;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::mem;
+use std::panic::resume_unwind;
+use std::thread;
 
 use jiff::Timestamp;
 use poolwright_catalog::{Catalogue, Offering};
 use poolwright_core::plan::PlanOptions;
 use poolwright_core::{PodKey, Snapshot};
 use poolwright_report::plan::Document;
-use poolwright_terms::{NodeClassRef, one_line};
+use poolwright_terms::NodeClassRef;
 
-use crate::args::{Factor, InputFlags, Question, SharingMode, WhatIfFlags, WhatIfFormat};
+use crate::args::{Factor, InputFlags, Question, SearchFlags, SharingMode, WhatIfFlags, WhatIfFormat};
 use crate::exit::{ExitStatus, Failure, unless_gone};
 use crate::plan::{Given, Input, Planned, buyable, prepare_given};
 use crate::price_age;
@@ -105,7 +106,7 @@ fn check_change(flags: &WhatIfFlags) -> Result<(), Failure> {
     ))
 }
 
-/// Makes both plans, and compares them.
+/// Makes both plans, and compares them. The sides are planned side by side, which changes no plan.
 fn answered(flags: &WhatIfFlags) -> Result<Answer, Failure> {
     check_change(flags)?;
     let base = Base::read(flags)?;
@@ -114,24 +115,33 @@ fn answered(flags: &WhatIfFlags) -> Result<Answer, Failure> {
     let prepared = |input: &InputFlags, given: Given| {
         prepare_given(input, namespace, search, base.catalogue.clone(), Some(given))
     };
+    let planner = |options: PlanOptions, prices: Catalogue, lost: BTreeSet<PodKey>| {
+        // As in the controller: the answer compares no simpler plans.
+        let options = PlanOptions { baselines: false, ..options };
+        Planner { search, options, prices, lost, now }
+    };
     let before = match base.given() {
         Some(given) => {
-            let (mut input, options) = prepared(&flags.input(), given)?;
-            let progress = Progress::begin("planning before the change");
-            let planner = Planner { flags, options, prices: &prices, lost: BTreeSet::new(), now, progress };
-            planner.state(&mut input)?.0
+            let (input, options) = prepared(&flags.input(), given)?;
+            Some((planner(options, prices.clone(), BTreeSet::new()), input))
         }
-        None => base::nothing(),
+        None => None,
     };
     let mut changes = Vec::new();
     let given = base.changed(flags, &mut changes)?;
     let (mut input, options) = prepared(&changed_flags(flags, &mut changes)?, given)?;
     let lost = change(flags, &mut input.snapshot, &mut prices, &mut changes)?;
-    let progress = Progress::begin("planning after the change");
-    let planner = Planner { flags, options, prices: &prices, lost, now, progress };
-    let (after, chosen) = planner.state(&mut input)?;
-    let mut answer = Answer::of(&before, &after);
-    answer.runner_up = planner.runner_up(&mut input, &chosen)?;
+    let after = planner(options, prices, lost);
+    let progress = Progress::begin("planning before and after the change");
+    let (before, after_all) = side_by_side(
+        || before.map_or_else(|| Ok(base::nothing()), |(planner, input)| planner.state(&input)),
+        || after.state_and_runner_up(&input),
+    );
+    drop(progress);
+    let before = before?;
+    let (state, chosen, runner_up) = after_all?;
+    let mut answer = Answer::of(&before, &state);
+    answer.runner_up = runner_up;
     let offerings = offerings(&input.snapshot);
     answer.assumptions = assumptions::assumptions(
         &offerings,
@@ -143,10 +153,22 @@ fn answered(flags: &WhatIfFlags) -> Result<Answer, Failure> {
     let buys = |pool: &str| chosen.nodes.iter().any(|node| node.pool.as_deref() == Some(pool));
     let not_ready = input.told_of_pools.iter().filter(|(pool, _)| buys(&pool.0));
     let not_ready = not_ready.map(|(pool, told)| format!("NodePool {pool}: the plan buys there. {told}"));
-    let of_nodes = node_prices::notes(&input.snapshot, &prices);
+    let of_nodes = node_prices::notes(&input.snapshot, &after.prices);
     let others = base.notes.iter().cloned().chain(of_nodes).chain(chosen.notes.iter().cloned());
     answer.notes = not_ready.chain(others).collect();
     Ok(answer)
+}
+
+/// Does both, the first in another thread.
+fn side_by_side<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
+    thread::scope(|scope| {
+        let one = scope.spawn(one);
+        let other = other();
+        match one.join() {
+            Ok(one) => (one, other),
+            Err(panic) => resume_unwind(panic),
+        }
+    })
 }
 
 /// Returns the offerings that may be bought.
@@ -249,55 +271,58 @@ fn change_interruptions(
 
 /// What plans of one side share.
 struct Planner<'a> {
-    flags: &'a WhatIfFlags,
+    search: &'a SearchFlags,
     options: PlanOptions,
     /// The prices of nodes that run.
-    prices: &'a Catalogue,
+    prices: Catalogue,
     /// The pods that are lost.
     lost: BTreeSet<PodKey>,
     now: Timestamp,
-    progress: Progress,
 }
 
 impl Planner<'_> {
-    /// Plans for the input, and for half as many pods again. Also returns the plan for the input.
-    fn state(&self, input: &mut Input) -> Result<(State, Document), Failure> {
+    /// Plans for the input, and for half as many pods again.
+    fn state(&self, input: &Input) -> Result<State, Failure> {
         let (outcome, document) = self.outcome(input)?;
-        self.progress.say("planning for half as many pods again");
-        let at_half_more = match load::multiplied(&input.snapshot, Factor::HALF_MORE) {
-            Ok(more) => Some(with_snapshot(input, more, |input| self.outcome(input))?.0),
+        let at_half_more = self.at_half_more(input, &outcome)?;
+        Ok(State { outcome, waiting: document.unplaced, at_half_more })
+    }
+
+    /// Does the same, and plans without the type that costs most. Also returns the plan for the input.
+    fn state_and_runner_up(&self, input: &Input) -> Result<(State, Document, Option<RunnerUp>), Failure> {
+        let (outcome, document) = self.outcome(input)?;
+        let (runner_up, at_half_more) =
+            side_by_side(|| self.runner_up(input, &document), || self.at_half_more(input, &outcome));
+        let (at_half_more, runner_up) = (at_half_more?, runner_up?);
+        Ok((State { outcome, waiting: document.unplaced.clone(), at_half_more }, document, runner_up))
+    }
+
+    /// Plans for half as many pods again; `None` if no such plan is possible.
+    fn at_half_more(&self, input: &Input, outcome: &Outcome) -> Result<Option<Outcome>, Failure> {
+        match load::multiplied(&input.snapshot, Factor::HALF_MORE) {
+            Ok(more) => Ok(Some(self.outcome(&input.with_snapshot(more))?.0)),
             // Without pods, nothing grows.
-            Err(_) => outcome.places.is_empty().then(|| outcome.clone()),
-        };
-        Ok((State { outcome, waiting: document.unplaced.clone(), at_half_more }, document))
+            Err(_) => Ok(outcome.places.is_empty().then(|| outcome.clone())),
+        }
     }
 
     /// Plans without the type that costs most.
-    fn runner_up(&self, input: &mut Input, chosen: &Document) -> Result<Option<RunnerUp>, Failure> {
+    fn runner_up(&self, input: &Input, chosen: &Document) -> Result<Option<RunnerUp>, Failure> {
         let Some(name) = runner_up::main_type(chosen) else { return Ok(None) };
         let Some(other) = runner_up::without(&input.snapshot, &name) else { return Ok(None) };
-        self.progress.say(format!("planning without {}, for the runner-up", one_line(&name)));
-        let planned = with_snapshot(input, other, |input| self.planned(input))?;
+        let planned = self.planned(&input.with_snapshot(other))?;
         Ok(Some(runner_up::described(name, chosen, &planned.document)))
     }
 
     fn outcome(&self, input: &Input) -> Result<(Outcome, Document), Failure> {
         let Planned { document, giving_way } = self.planned(input)?;
-        let mut outcome = Outcome::of(&input.snapshot, &document, self.prices);
+        let mut outcome = Outcome::of(&input.snapshot, &document, &self.prices);
         let lost: BTreeSet<PodKey> = self.lost.iter().chain(input.preempted_for_good()).cloned().collect();
         outcome.put_running(&input.snapshot, &giving_way, &lost, |pod| input.name_of(pod));
         Ok((outcome, document))
     }
 
     fn planned(&self, input: &Input) -> Result<Planned, Failure> {
-        input.planned(self.now, &self.options, &self.flags.search)
+        input.planned(self.now, &self.options, self.search)
     }
-}
-
-/// Calls `plan` while the input has another snapshot.
-pub fn with_snapshot<T>(input: &mut Input, other: Snapshot, plan: impl FnOnce(&Input) -> T) -> T {
-    let kept = mem::replace(&mut input.snapshot, other);
-    let planned = plan(input);
-    input.snapshot = kept;
-    planned
 }

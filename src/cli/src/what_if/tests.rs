@@ -2,13 +2,15 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::panic::catch_unwind;
 use std::path::PathBuf;
+use std::sync::mpsc::channel;
 
 use clap::Parser;
 use poolwright_catalog::UsdPerHour;
 
 use super::answer::Answer;
-use super::{answered, run};
+use super::{answered, run, side_by_side};
 use crate::args::{Cli, Command, WhatIfFlags};
 use crate::exit::{ExitStatus, Failure};
 
@@ -135,6 +137,25 @@ fn an_object_that_is_replaced_by_its_equal_is_no_difference() {
     let same = found(&with(&["-f", "@/two-gpu-pods.yaml"]));
     assert!(!same.differs, "{}", same.verdict);
     assert_eq!(same.verdict, "the cost stays the same; the same nodes; nothing waits");
+}
+
+#[test]
+fn both_sides_are_done_at_once_and_a_panic_of_either_is_passed_on() {
+    let (ask, asked) = channel();
+    let (answer, answered) = channel();
+    // Each waits for the other, so one after the other they would never end.
+    let one = move || {
+        let question: u32 = asked.recv().expect("the other side asks");
+        answer.send(question + 1).expect("the other side waits");
+    };
+    let other = || {
+        ask.send(1).expect("this side waits");
+        answered.recv().expect("an answer")
+    };
+    assert_eq!(side_by_side(one, other), ((), 2));
+    let panics = || -> u32 { panic!("planning failed") };
+    assert!(catch_unwind(|| side_by_side(panics, || 1)).is_err());
+    assert!(catch_unwind(|| side_by_side(|| 1, panics)).is_err());
 }
 
 /// A reader that is gone.

@@ -135,3 +135,21 @@ fn a_browser_shows_the_numbers_and_the_plots_of_a_replay() {
         is_the_amount(method[1].as_str().expect("text"), &baseline["costUsd"]);
     }
 }
+
+#[test]
+fn a_browser_shows_the_numbers_and_the_plots_of_a_report() {
+    let days = ["--from", "2026-11-01", "--to", "2026-11-03", "--by", "label:team"];
+    let (document, told) = seen("report", &[&["report", "--ledger", "fixtures/ledger"][..], &days].concat());
+    is_readable_and_loads_nothing(&told);
+    assert_eq!(told["paragraphs"][0], document["verdict"]);
+    let rows = document["rows"].as_array().expect("rows");
+    let red = rows.iter().find(|row| row["values"][0] == "red").expect("a group");
+    is_the_amount(&row(&told, "groups", "red")[1], &red["usd"]);
+    let plots = told["plots"].as_array().expect("plots");
+    assert_eq!(plots.len(), 2, "cost by pool, and idle time: {told}");
+    // The numbers beside the plot add up to the bill.
+    let shown = told["tables"]["cost-by-day"].as_array().expect("rows");
+    let cells = shown.iter().flat_map(|row| row.as_array().expect("cells").iter().skip(1));
+    let sum: f64 = cells.map(|cell| amount(cell.as_str().expect("text"))).sum();
+    assert!((sum - document["usd"].as_f64().expect("a number")).abs() < 0.06, "{told}");
+}

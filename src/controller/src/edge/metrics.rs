@@ -66,6 +66,14 @@ pub struct Metrics {
     pub pool_cost: GaugeVec,
     /// Planned cost of a pool's nodes.
     pub pool_planned_cost: GaugeVec,
+    /// Monthly budgets of pools.
+    pub pool_budget: GaugeVec,
+    /// What was spent of them.
+    pub pool_spent: GaugeVec,
+    /// What the month will cost.
+    pub pool_forecast: GaugeVec,
+    /// Namespaces that will miss their monthly budget, by state.
+    pub namespaces_over_budget: IntGaugeVec,
     /// Retiring nodes of a pool.
     pub pool_retiring: IntGaugeVec,
     /// Cost of a pool's retiring nodes.
@@ -371,6 +379,30 @@ impl Metrics {
                 "Planned cost of the pool's nodes, known prices only.",
                 &["nodepool"],
             )?,
+            pool_budget: gauges(
+                r,
+                "poolwright_nodepool_budget_usd",
+                "Monthly budget of the pool.",
+                &["nodepool"],
+            )?,
+            pool_spent: gauges(
+                r,
+                "poolwright_nodepool_spent_usd",
+                "Cost of a pool with a monthly budget since the month began, known prices only.",
+                &["nodepool"],
+            )?,
+            pool_forecast: gauges(
+                r,
+                "poolwright_nodepool_forecast_usd",
+                "Cost of a pool with a monthly budget when the month ends, if its nodes stay as they are; known prices only.",
+                &["nodepool"],
+            )?,
+            namespaces_over_budget: int_gauges(
+                r,
+                "poolwright_namespaces_over_budget",
+                "Namespaces that will miss their monthly budget, by state.",
+                &["state"],
+            )?,
             pool_retiring: int_gauges(
                 r,
                 "poolwright_nodepool_retiring_nodes",
@@ -566,6 +598,10 @@ mod tests {
         m.claims.with_label_values(&["x", "y"]).set(1);
         m.pool_cost.with_label_values(&["x"]).set(1.0);
         m.pool_planned_cost.with_label_values(&["x"]).set(1.0);
+        m.pool_budget.with_label_values(&["x"]).set(1.0);
+        m.pool_spent.with_label_values(&["x"]).set(1.0);
+        m.pool_forecast.with_label_values(&["x"]).set(1.0);
+        m.namespaces_over_budget.with_label_values(&["x"]).set(1);
         m.pool_retiring.with_label_values(&["x"]).set(1);
         m.pool_retiring_cost.with_label_values(&["x"]).set(1.0);
         m.prices_as_of.with_label_values::<&str>(&[]).set(1.0);

@@ -7,8 +7,11 @@ use std::future::{Future, pending, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::timeout;
+use tracing::warn;
 
 /// Tells whether a process is suspended now.
 pub trait Suspension: Send + Sync {
@@ -93,6 +96,14 @@ impl Tasks {
         Ended { name, panic }
     }
 
+    /// Waits until all tasks have ended, for at most `limit`.
+    pub async fn finish(&mut self, limit: Duration) {
+        let all = async { while self.set.join_next().await.is_some() {} };
+        if timeout(limit, all).await.is_err() {
+            warn!("some tasks did not end in time, and are abandoned");
+        }
+    }
+
     /// Aborts all tasks.
     pub fn abort_all(&mut self) {
         self.set.abort_all();
@@ -115,6 +126,19 @@ mod tests {
             told,
             ["the task `panics` panicked; this is a bug", "the task `returns` ended; this is a bug"]
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tasks_that_end_are_awaited_and_others_only_for_a_while() {
+        let (sender, mut done) = tokio::sync::oneshot::channel();
+        let mut tasks = Tasks::new(Stoppable::default());
+        tasks.spawn("ends", async move {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            let _ = sender.send(());
+        });
+        tasks.spawn("runs", pending());
+        tasks.finish(Duration::from_secs(20)).await;
+        assert_eq!(done.try_recv(), Ok(()));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use poolwright_catalog::UsdPerHour;
-use poolwright_core::plan::PlanOptions;
+use poolwright_core::plan::{PlanOptions, budget_outlook};
 use poolwright_core::why::{Broken, broken, oldest_price};
 use poolwright_core::{Claim, Claims, PersistentMap, Pool, PoolName, Snapshot, Stage};
 use poolwright_report::{PoolSums, WaitingPods};
@@ -82,6 +82,7 @@ impl LeaderLoop for Gauges {
         if self.next_check <= now.monotonic {
             self.next_check = now.monotonic.saturating_add(CHECK);
             measure_prices(&snapshot, metrics);
+            measure_budgets(&snapshot, now.wall, metrics);
             let kinds = providers.node_class_kinds().map(|kind| kind.kind).collect();
             // This loop ends the process if it panics, and a count is not worth that.
             guarded(metrics, || count_broken(&snapshot, &self.options, &kinds, now.wall, metrics));
@@ -157,6 +158,21 @@ fn measure_prices(snapshot: &Snapshot, metrics: &Metrics) {
             gauge.set(day.timestamp().as_second() as f64);
         }
         None => metrics.prices_as_of.reset(),
+    }
+}
+
+/// Updates what pools with a monthly budget have spent and will spend.
+fn measure_budgets(snapshot: &Snapshot, now: Timestamp, metrics: &Metrics) {
+    let Metrics { pool_budget, pool_spent, pool_forecast, .. } = metrics;
+    for gauge in [pool_budget, pool_spent, pool_forecast] {
+        gauge.reset();
+    }
+    for pool in snapshot.pools.values() {
+        let Some(outlook) = budget_outlook(pool, snapshot, now) else { continue };
+        let name = [pool.name.0.as_str()];
+        pool_budget.with_label_values(&name).set(outlook.budget.usd.as_f64());
+        pool_spent.with_label_values(&name).set(outlook.spend.usd.as_f64());
+        pool_forecast.with_label_values(&name).set(outlook.forecast.as_f64());
     }
 }
 
@@ -278,6 +294,30 @@ mod tests {
             text.lines().filter(|line| line.starts_with("node_total_hourly_cost{")).collect();
         let labels = r#"instance_type="g5.xlarge",node="node-known",provider_id="kwok://known""#;
         assert_eq!(all, [format!("node_total_hourly_cost{{{labels}}} 1.006")], "{text}");
+    }
+
+    #[test]
+    fn a_shared_gpu_counts_as_one_in_the_metrics_of_opencost() {
+        let mut shared = Claim::clone(&claim("shared", "a", &["Launched", "Registered"]));
+        let offering = shared.offerings[0].offering.clone();
+        shared.launched =
+            Some(poolwright_core::Launched { provider_id: "kwok://shared".to_owned(), offering });
+        shared.node_name = Some("node-shared".to_owned());
+        shared.offerings[0].price = Some(UsdPerHour::from_micros(1_000_000));
+        shared.offerings[0].allocatable.set("nvidia.com/gpu", 4);
+        let catalogue = Ok(Arc::new(poolwright_catalog::builtin()));
+        let snapshot = Snapshot {
+            catalogues: [(shared.node_class.clone(), catalogue)].into(),
+            claims: [(shared.name.clone(), Arc::new(shared))].into_iter().collect(),
+            ..Snapshot::default()
+        };
+        let metrics = Metrics::new().unwrap();
+        measure(&mut Shown::default(), &snapshot, &metrics);
+        let text = metrics.text().unwrap();
+        for (name, value) in [("node_gpu_count", "1"), ("node_gpu_hourly_cost", "0.95")] {
+            let mut lines = text.lines().filter(|line| line.starts_with(&format!("{name}{{")));
+            assert!(lines.next().is_some_and(|line| line.ends_with(&format!(" {value}"))), "{name}: {text}");
+        }
     }
 
     #[test]

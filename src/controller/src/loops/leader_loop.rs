@@ -29,6 +29,11 @@ pub trait LeaderLoop: Send {
     /// Looks once and acts. Returns how long until the next look if nothing changes; `None` for no further look.
     fn look(&mut self) -> impl Future<Output = Option<Duration>> + Send;
 
+    /// Ends the term in which the process stops. We still lead, and the process waits only a while for this.
+    fn end(&mut self, _: LeaderTerm) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
     /// Waits for a trigger other than those changes.
     fn is_called(&self) -> impl Future<Output = ()> + Send {
         std::future::pending()
@@ -47,7 +52,7 @@ pub struct Leading {
 }
 
 impl Leading {
-    /// Runs a loop in each of our terms. Its work is cancelled when the term ends.
+    /// Runs a loop in each of our terms. Its work is cancelled when the term ends. If the process stops in a term, the loop ends it.
     pub async fn run<L: LeaderLoop>(self, mut this: L) {
         loop {
             let term = tokio::select! {
@@ -55,11 +60,17 @@ impl Leading {
                 () = self.shutdown.cancelled() => return,
                 term = self.terms.gained() => term,
             };
-            tokio::select! {
+            let stops = tokio::select! {
                 biased;
-                () = self.shutdown.cancelled() => return,
-                () = self.terms.lost(term.number) => debug!(what = L::NAME, "stops: not leading"),
-                () = self.lead(&mut this, term) => {}
+                () = self.shutdown.cancelled() => true,
+                () = self.terms.lost(term.number) => {
+                    debug!(what = L::NAME, "stops: not leading");
+                    false
+                }
+                () = self.lead(&mut this, term) => false,
+            };
+            if stops {
+                return this.end(term).await;
             }
         }
     }
@@ -130,6 +141,8 @@ mod tests {
     use crate::leader::testing::granted;
 
     const SECOND: Duration = Duration::from_secs(1);
+    /// Is added to the number of a term that the loop ends.
+    const ENDED: u64 = 1000;
 
     /// Reports the number of its term and the time at each look.
     struct Watchful {
@@ -156,6 +169,10 @@ mod tests {
         async fn look(&mut self) -> Option<Duration> {
             self.looks.send((self.number, self.begun.elapsed())).expect("the test listens");
             self.next
+        }
+
+        async fn end(&mut self, term: LeaderTerm) {
+            self.looks.send((term.number + ENDED, self.begun.elapsed())).expect("the test listens");
         }
     }
 
@@ -225,6 +242,7 @@ mod tests {
         assert_eq!(scene.looks.recv().await, Some((2, SECOND * 100)));
         scene.shutdown.cancel();
         scene.task.await.expect("no panic");
+        assert_eq!(scene.looks.recv().await, Some((2 + ENDED, SECOND * 100)), "not that of the lost term");
         assert_eq!(scene.looks.recv().await, None, "nothing began after that");
     }
 }

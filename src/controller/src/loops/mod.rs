@@ -11,10 +11,12 @@ pub mod ledger;
 pub mod lifecycle;
 pub mod lives;
 mod moves;
+pub mod namespace_budgets;
 pub mod node_classes;
 mod own_config_map;
 pub mod plan_events;
 pub mod planner;
+pub mod pool_budgets;
 pub mod pool_status;
 mod priced_nodes;
 mod quarantine;
@@ -35,8 +37,10 @@ use leader_loop::Leading;
 use ledger::KeepLedger;
 use lifecycle::Lifecycle;
 use lives::KeepLives;
+use namespace_budgets::KeepNamespaceSpend;
 use node_classes::NodeClasses;
 use planner::Planner;
+use pool_budgets::PoolBudgets;
 use pool_status::PoolStatus;
 
 /// Starts every loop.
@@ -52,11 +56,15 @@ pub fn start(
     let (context, executor) = (|| context.clone(), || executor.clone());
     tasks.spawn("gauges", leading.clone().run_always(Gauges::new(config, context())));
     tasks.spawn("pool status", leading.clone().run(PoolStatus::new(context())));
+    tasks.spawn("pool budgets", leading.clone().run(PoolBudgets::new(context(), executor())));
     tasks.spawn("lives", leading.clone().run(KeepLives::new(config, context())));
     tasks.spawn("interruptions", leading.clone().run(Interruptions::new(context(), executor())));
     if let Some(store) = &config.ledger {
-        let ledger = KeepLedger::new(store.clone(), &config.lease.identity, context());
+        let ledger = KeepLedger::new(store.clone(), &config.lease, context());
         tasks.spawn("ledger", leading.clone().run(ledger));
+    }
+    if !config.namespace_budgets.is_empty() {
+        tasks.spawn("namespace budgets", leading.clone().run(KeepNamespaceSpend::new(config, context())));
     }
     let classes = NodeClasses::new(context());
     if classes.is_needed() {

@@ -18,7 +18,7 @@ use poolwright_core::plan::Plan;
 use poolwright_core::setbacks::Setbacks;
 use poolwright_core::{
     Action, Arrivals, Cause, Claim, ClaimName, Gaps, LifeTable, ListedInstance, Lives, ObjectKey, PodPhase,
-    Retirements, Snapshot, Uid,
+    Retirements, Snapshot, SpentBudgets, Uid,
 };
 use poolwright_terms::{ConditionType, NodeClassRef};
 
@@ -370,6 +370,11 @@ impl World {
     /// Sets what an earlier leader learned about nodes without work.
     pub fn remember_gaps(&self, gaps: Gaps) {
         self.lock().index.set_gaps(gaps);
+    }
+
+    /// Sets the namespaces whose monthly budget is spent.
+    pub fn set_spent_namespaces(&self, spent: SpentBudgets) {
+        self.change(|state| state.index.set_spent_namespaces(spent));
     }
 
     /// Sets what an earlier leader learned about the pods that come.

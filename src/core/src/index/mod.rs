@@ -28,7 +28,7 @@ use crate::index::learning::{GivenUp, Learning};
 use crate::model::plan::{Moved, Plan};
 use crate::model::{
     ClaimName, DaemonSet, DisruptionBudget, Namespace, ObjectKey, OwnerKey, PersistentMap, PodKey, Pool,
-    PoolName, Quota, Reclaims, Retirements, Snapshot, Uid, Workload,
+    PoolName, Quota, Reclaims, Retirements, Snapshot, SpentBudgets, Uid, Workload,
 };
 
 /// The effect of a change on decisions. The values are ordered, and a larger value wakes more loops.
@@ -89,12 +89,24 @@ impl ClusterIndex {
 
     /// Adds or replaces a pool.
     pub fn apply_pool(&mut self, pool: Pool) -> Change {
-        put(&mut self.state.pools, pool.name.clone(), pool)
+        let known = self.state.pools.get(&pool.name);
+        // What was spent changes each minute. It can only keep the pool from buying, so nobody need plan again.
+        let is_alike = known.is_some_and(|known| known.is_alike_but_for_spend(&pool));
+        let change = put(&mut self.state.pools, pool.name.clone(), pool);
+        if is_alike { Change::None } else { change }
     }
 
     /// Removes a pool.
     pub fn delete_pool(&mut self, name: &PoolName) -> Change {
         self.state.pools.remove(name).map_or(Change::None, |_| Change::Room)
+    }
+
+    /// Sets the namespaces whose monthly budget is spent.
+    pub fn set_spent_namespaces(&mut self, spent: SpentBudgets) -> Change {
+        // What was spent changes each minute, and no plan.
+        let is_alike = self.state.spent_namespaces.keys().eq(spent.keys());
+        self.state.spent_namespaces = Arc::new(spent);
+        if is_alike { Change::None } else { Change::Room }
     }
 
     /// Sets the disruption budgets of all pools together.

@@ -20,6 +20,7 @@ pub(crate) mod life;
 pub(crate) mod life_table;
 pub(crate) mod lives;
 pub(crate) mod marked_gangs;
+pub(crate) mod monthly_budget;
 pub(crate) mod names;
 pub(crate) mod namespace_limits;
 pub(crate) mod node;
@@ -72,11 +73,14 @@ pub use crate::model::interruption::Interruption;
 pub use crate::model::life::{Ends, Life};
 pub use crate::model::life_table::LifeTable;
 pub use crate::model::lives::{Known, LifeSource, Lives};
+pub use crate::model::monthly_budget::{
+    BudgetOutlook, BudgetState, Month, MonthSpend, MonthlyBudget, PaidNode,
+};
 pub use crate::model::names::ClaimName;
 pub use crate::model::names::PoolName;
 pub use crate::model::names::Uid;
 pub use crate::model::namespace_limits::{
-    CeilingOrigin, NamespaceCeiling, NamespaceLimit, NamespaceLimits, StatedLimits,
+    CeilingOrigin, NamespaceCeiling, NamespaceLimit, NamespaceLimits, SpentBudget, SpentBudgets, StatedLimits,
 };
 pub use crate::model::node::{Node, NodeCondition};
 pub use crate::model::nodes::Nodes;

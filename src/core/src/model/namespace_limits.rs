@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use poolwright_catalog::UsdPerHour;
+use jiff::Timestamp;
+use poolwright_catalog::{Usd, UsdPerHour};
 use poolwright_terms::keys::{LIMIT_GPUS_ANNOTATION, LIMIT_NODES_ANNOTATION, LIMIT_USD_PER_HOUR_ANNOTATION};
 use serde::{Deserialize, Serialize};
+
+use crate::model::monthly_budget::Month;
 
 /// What a limit of a namespace counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -43,6 +46,40 @@ pub enum CeilingOrigin {
     Default,
     /// The default, or zero without one, because the annotation cannot be read.
     Unreadable,
+    /// The monthly budget, which is spent.
+    Spent(SpentBudget),
+}
+
+/// The monthly budget of a namespace for which nothing is bought any more, because it is spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpentBudget {
+    /// The budget.
+    pub budget: Usd,
+    /// What was spent.
+    pub spent: Usd,
+    /// The end of the month.
+    pub until: Timestamp,
+}
+
+/// Namespaces for which nothing is bought in this month, by name.
+pub type SpentBudgets = BTreeMap<String, SpentBudget>;
+
+impl SpentBudget {
+    /// Returns the limit of a namespace at a time; `None` in another month.
+    pub(crate) fn ceiling(self, now: Timestamp) -> Option<NamespaceCeiling> {
+        let origin = CeilingOrigin::Spent(self);
+        let is_of_month = Month::of(now).end == self.until;
+        is_of_month.then_some(NamespaceCeiling { kind: NamespaceLimit::Nodes, most: 0, origin })
+    }
+
+    /// Returns the message for a pod that waits. What changes with each minute is in parentheses, where it is no news.
+    pub(crate) fn sentence(self, namespace: &str) -> String {
+        format!(
+            "monthly budget {:#} of namespace `{namespace}` is spent ({:#} spent), so no node is bought for it before {}; raise \
+             --namespace-budget of the controller, or wait until then",
+            self.budget, self.spent, self.until
+        )
+    }
 }
 
 impl NamespaceLimit {

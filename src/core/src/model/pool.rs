@@ -12,6 +12,7 @@ use crate::model::buffer::Buffer;
 use crate::model::claim::Deadlines;
 use crate::model::disruption::Disruption;
 use crate::model::idle::ScaleToZero;
+use crate::model::monthly_budget::MonthlyBudget;
 use crate::model::names::Uid;
 use crate::model::rules::Requirement;
 use crate::model::spot::SpotRules;
@@ -43,6 +44,9 @@ pub struct Pool {
     pub weight: u32,
     /// Limits on all its nodes together.
     pub limits: PoolLimits,
+    /// Its budget for each calendar month, with what was spent; `None` if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub monthly_budget: Option<MonthlyBudget>,
     /// Rules on its spot nodes.
     #[serde(default, skip_serializing_if = "SpotRules::is_empty")]
     pub spot: SpotRules,
@@ -71,6 +75,15 @@ impl Pool {
     /// Returns how sentences name the pool.
     pub(crate) fn in_words(&self) -> PoolInWords<'_> {
         if self.is_implicit { PoolInWords::Catalogue } else { PoolInWords::Named(&self.name) }
+    }
+
+    /// Returns whether it differs from another at most in what was spent of its budget.
+    pub(crate) fn is_alike_but_for_spend(&self, other: &Self) -> bool {
+        let mut same = self.clone();
+        if let (Some(mine), Some(theirs)) = (&mut same.monthly_budget, &other.monthly_budget) {
+            mine.spend = theirs.spend;
+        }
+        same == *other
     }
 }
 

@@ -20,6 +20,7 @@ use crate::model::instances::Instances;
 use crate::model::lives::Lives;
 use crate::model::names::Uid;
 use crate::model::names::{ClaimName, PoolName};
+use crate::model::namespace_limits::SpentBudgets;
 use crate::model::nodes::Nodes;
 use crate::model::persistent_map::PersistentMap;
 use crate::model::plan_cache::PlanCache;
@@ -51,6 +52,8 @@ pub struct Snapshot {
     pub namespaces: Arc<NamespaceLabels>,
     /// Limits that namespaces state, by name.
     pub namespace_limits: Arc<LimitsByNamespace>,
+    /// Namespaces whose monthly budget is spent, so that nothing is bought for their pods.
+    pub spent_namespaces: Arc<SpentBudgets>,
     /// Controllers of pods, by kind and key.
     pub workloads: PersistentMap<(String, ObjectKey), Arc<Workload>>,
     /// Gangs (JobSets and LeaderWorkerSets), by kind and key.

@@ -50,6 +50,8 @@ pub use crate::model::plan_cache::PlanCache;
 pub use crate::model::relaxed::{PreferencePolicy, RelaxedPreference, WhyRelaxed};
 pub use crate::plan::groups::held_by_groups;
 pub use crate::supply::commitments::left as left_of_commitments;
+pub use crate::supply::monthly_budget::outlook as budget_outlook;
+pub use crate::supply::namespace_use::rates as namespace_rates;
 
 use jiff::Timestamp;
 pub use poolwright_solver::{NeverStop, StopSignal};

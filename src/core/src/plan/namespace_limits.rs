@@ -2,7 +2,8 @@
 //!
 //! Pods of several namespaces may share a node, and the share in its price depends on all of them. So the solver cannot keep these
 //! limits. Instead, a plan is made, what each namespace would use is counted, pods beyond a limit are held back, and the plan is made
-//! again without them. Each round holds back more pods, so the rounds end.
+//! again without them. Each round holds back more pods, so the rounds end. A namespace whose monthly budget is spent counts as one that may
+//! have no further node.
 //!
 //! The limits are on buying. Pods keep places of earlier plans, and the scheduler may bind held pods wherever there is room.
 
@@ -137,13 +138,17 @@ impl<'a> PlanContext<'a> {
     }
 
     fn namespace_ceilings(&self) -> Ceilings<'a> {
-        let stated = &self.snapshot.namespace_limits;
-        if stated.is_empty() && self.options.namespace_limits.is_empty() {
+        let (stated, spent) = (&self.snapshot.namespace_limits, &self.snapshot.spent_namespaces);
+        if stated.is_empty() && self.options.namespace_limits.is_empty() && spent.is_empty() {
             return Ceilings::new();
         }
         let waiting = self.demand.pending.iter().filter(|want| counts(want.pod));
         let names: BTreeSet<&'a str> = waiting.map(|want| want.pod.key.namespace()).collect();
-        let of = |name: &'a str| (name, self.options.limits_of_namespace(stated.get(name)));
+        let of = |name: &'a str| {
+            let spent = spent.get(name).and_then(|spent| spent.ceiling(self.now));
+            let limits = self.options.limits_of_namespace(stated.get(name));
+            (name, spent.into_iter().chain(limits).collect::<Vec<_>>())
+        };
         names.into_iter().map(of).filter(|(_, ceilings)| !ceilings.is_empty()).collect()
     }
 
@@ -348,7 +353,10 @@ impl Excess {
 
     /// Returns a message about the first limit.
     fn sentence_of_first(self, namespace: &str, used: Option<NamespaceUse>) -> String {
-        let NamespaceCeiling { kind, most, .. } = self.ceiling;
+        let NamespaceCeiling { kind, most, origin } = self.ceiling;
+        if let CeilingOrigin::Spent(spent) = origin {
+            return spent.sentence(namespace);
+        }
         let (limit, remedy) = in_words(self.ceiling, namespace);
         let it = if self.of_gang { "its gang" } else { "it" };
         let Some(asked) = self.asked else {
@@ -388,7 +396,7 @@ impl Excess {
 fn in_words(ceiling: NamespaceCeiling, namespace: &str) -> (String, String) {
     let NamespaceCeiling { kind, most, origin } = ceiling;
     let (by_default, remedy) = match origin {
-        CeilingOrigin::Stated => ("", "raise"),
+        CeilingOrigin::Stated | CeilingOrigin::Spent(_) => ("", "raise"),
         CeilingOrigin::Default => (" (default)", "set"),
         CeilingOrigin::Unreadable => ("", "correct"),
     };

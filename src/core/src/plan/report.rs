@@ -35,7 +35,8 @@ pub(crate) fn complete(
     context: &PlanContext<'_>,
     supply: Supply<'_>,
 ) {
-    plan.again_at = [plan.again_at, prepared.believed_until].into_iter().flatten().min();
+    plan.again_at =
+        [plan.again_at, prepared.believed_until, supply.stopped_until].into_iter().flatten().min();
     plan.deferred.clone_from(&prepared.deferred);
     plan.units_on = units_on(plan);
     // This comes before risk is computed, because an interruption of free capacity costs nothing.

@@ -8,6 +8,7 @@ pub(crate) mod held_back;
 pub(crate) mod interruption_backoff;
 pub(crate) mod interruption_risk;
 pub(crate) mod limits;
+pub(crate) mod monthly_budget;
 pub(crate) mod namespace_use;
 pub(crate) mod offerings;
 pub(crate) mod rooms;

@@ -237,6 +237,12 @@ pub(crate) fn of_standing<'a>(
     uses
 }
 
+/// Returns what the pods of each namespace cost per hour on the nodes where they are. Unknown prices count as zero.
+pub fn rates(snapshot: &Snapshot) -> BTreeMap<String, UsdPerHour> {
+    let uses = of_standing(snapshot, &BTreeMap::new()).into_iter();
+    uses.map(|(namespace, of)| (namespace.to_owned(), of.usd_per_hour)).collect()
+}
+
 /// Returns the prices of nodes that stand or are on their way, by the name of the claim, or of a node without one. Only nodes that count
 /// for the namespaces of their pods are listed. An unknown price counts as zero.
 pub(crate) fn prices_of_standing(snapshot: &Snapshot) -> BTreeMap<String, UsdPerHour> {

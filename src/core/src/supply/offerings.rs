@@ -26,6 +26,7 @@ use crate::rules::new_node::NewNodeLabels;
 use crate::rules::pin::Pin;
 use crate::supply::daemonsets::DaemonSets;
 use crate::supply::interruption_backoff;
+use crate::supply::monthly_budget::stopped;
 use crate::supply::unmet::unmet;
 
 /// The catalogue of a node class, with the labels of its nodes.
@@ -115,6 +116,8 @@ pub(crate) struct Supply<'a> {
     pub residents: Vec<Present>,
     known_capacities: BTreeMap<(usize, &'a str, ResourceList), usize>,
     pub findings: BTreeMap<PoolName, PoolFindings>,
+    /// When the first pool buys again whose monthly budget is spent.
+    pub stopped_until: Option<Timestamp>,
 }
 
 impl<'a> Supply<'a> {
@@ -274,6 +277,10 @@ pub(crate) fn collect<'a>(
                 findings.invalid = Some((Reason::NoOfferingMatches, message));
             } else if let Some(message) = cut {
                 findings.invalid = Some((Reason::GpusCut, message));
+            } else if let Some(spent) = stopped(pool, snapshot, now) {
+                findings.offerings = 0;
+                findings.unsold = Some((spent.reason(), spent.to_string()));
+                supply.stopped_until = supply.stopped_until.into_iter().chain([spent.month.end]).min();
             } else if pool.replicas.is_none() {
                 // A static pool buys no nodes for pods.
                 supply.pools.push(PoolSupply { pool, table, offers });

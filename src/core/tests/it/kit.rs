@@ -118,6 +118,7 @@ pub fn pool(name: &str) -> Pool {
         node_class: node_class(),
         weight: 0,
         limits: PoolLimits::default(),
+        monthly_budget: None,
         spot: SpotRules::default(),
         allow_unknown_price: BTreeSet::new(),
         scale_to_zero: ScaleToZero::After(SignedDuration::from_secs(300)),

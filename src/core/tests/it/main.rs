@@ -38,6 +38,7 @@ mod layers;
 mod limits;
 mod measured;
 mod min_values;
+mod monthly_budgets;
 mod namespace_limits;
 mod nominate;
 mod offering_costs;

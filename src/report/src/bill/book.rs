@@ -1,5 +1,6 @@
 //! The sums of a report: one for each group of charges, and those of the whole bill.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
@@ -27,30 +28,56 @@ pub enum By {
     Node,
     /// The day, in UTC.
     Day,
+    /// The week, from Monday on, as ISO 8601 counts it.
+    Week,
+    /// The month.
+    Month,
     /// The cluster.
     Cluster,
 }
 
+/// The names of a day, and of the week and the month that it is in.
+struct Dates {
+    day: String,
+    week: String,
+    month: String,
+}
+
+impl Dates {
+    fn of(day: Date) -> Self {
+        let week = day.iso_week_date();
+        Self {
+            day: day.to_string(),
+            week: format!("{:04}-W{:02}", week.year(), week.week()),
+            month: format!("{:04}-{:02}", day.year(), day.month()),
+        }
+    }
+}
+
 impl By {
     /// The names, for messages.
-    pub const NAMES: &str = "namespace, label:KEY, workload, pool, node, day, cluster";
+    pub const NAMES: &str = "namespace, label:KEY, workload, pool, node, day, week, month, cluster";
 
-    fn of(&self, date: Date, charge: &Charge<'_>) -> Option<String> {
+    fn of<'a>(&self, dates: &'a Dates, charge: &Charge<'a>) -> Option<Cow<'a, str>> {
         let pod = charge.pod.filter(|pod| !pod.daemon);
         let instance = &charge.instance.row;
-        match self {
-            Self::Namespace => pod.map(|pod| pod.namespace.clone()),
-            Self::Label(key) => pod?.labels.get(key).cloned(),
-            Self::Workload => pod.map(|pod| {
-                let kind = pod.workload_kind.as_deref().unwrap_or("Pod");
-                let name = pod.workload.as_deref().unwrap_or(&pod.name);
-                format!("{}/{kind}/{name}", pod.namespace)
-            }),
-            Self::Pool => instance.pool.clone(),
-            Self::Node => Some(instance.node.as_ref().unwrap_or(&instance.name).clone()),
-            Self::Day => Some(date.to_string()),
-            Self::Cluster => Some(instance.span.cluster.clone()),
+        if let (Self::Workload, Some(pod)) = (self, pod) {
+            let kind = pod.workload_kind.as_deref().unwrap_or("Pod");
+            let name = pod.workload.as_deref().unwrap_or(&pod.name);
+            return Some(Cow::Owned(format!("{}/{kind}/{name}", pod.namespace)));
         }
+        let value: &'a str = match self {
+            Self::Namespace => &pod?.namespace,
+            Self::Label(key) => pod?.labels.get(key)?,
+            Self::Workload => return None,
+            Self::Pool => instance.pool.as_deref()?,
+            Self::Node => instance.node.as_ref().unwrap_or(&instance.name),
+            Self::Day => &dates.day,
+            Self::Week => &dates.week,
+            Self::Month => &dates.month,
+            Self::Cluster => &instance.span.cluster,
+        };
+        Some(Cow::Borrowed(value))
     }
 }
 
@@ -63,6 +90,8 @@ impl fmt::Display for By {
             Self::Pool => f.pad("pool"),
             Self::Node => f.pad("node"),
             Self::Day => f.pad("day"),
+            Self::Week => f.pad("week"),
+            Self::Month => f.pad("month"),
             Self::Cluster => f.pad("cluster"),
         }
     }
@@ -78,7 +107,16 @@ impl FromStr for By {
                 .then(|| Self::Label(key.to_owned()))
                 .ok_or_else(|| "name the label: label:team".to_owned());
         }
-        let all = [Self::Namespace, Self::Workload, Self::Pool, Self::Node, Self::Day, Self::Cluster];
+        let all = [
+            Self::Namespace,
+            Self::Workload,
+            Self::Pool,
+            Self::Node,
+            Self::Day,
+            Self::Week,
+            Self::Month,
+            Self::Cluster,
+        ];
         let found = all.into_iter().find(|by| by.to_string() == text);
         found.ok_or_else(|| format!("no report is grouped by it; use one of {}", Self::NAMES))
     }
@@ -87,6 +125,9 @@ impl FromStr for By {
 /// What the charges of a group have in common: who pays, and a value for each [`By`]. A value is `None` if the pod or the node has
 /// none.
 pub type Key = (Class, Vec<Option<String>>);
+
+/// A [`Key`] whose texts are those of the ledger.
+type Borrowed<'a> = (Class, Vec<Option<Cow<'a, str>>>);
 
 /// The sums of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,6 +140,26 @@ pub struct Sums {
     pub gpu_millis: u128,
     /// The parts of nodes without a known price, in [`super::PARTS`] times milliseconds.
     pub unpriced: u128,
+}
+
+impl Sums {
+    fn charge(&mut self, charge: &Charge<'_>) {
+        self.gpu_millis += charge.gpu_millis;
+        match charge.cost {
+            Some(cost) => self.cost.0 += cost.0,
+            None => self.unpriced += charge.parts,
+        }
+        if let (Some(cost), Some(list)) = (charge.cost, charge.list) {
+            self.saved.0 += list.0 - cost.0;
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.cost.0 += other.cost.0;
+        self.saved.0 += other.saved.0;
+        self.gpu_millis += other.gpu_millis;
+        self.unpriced += other.unpriced;
+    }
 }
 
 /// Instances without a known price.
@@ -156,7 +217,7 @@ pub struct Totals {
     pub commitments: BTreeMap<String, Saved>,
     /// Instance types for whose GPUs the rate card has no price.
     pub unrated: BTreeSet<String>,
-    /// Pods that held no instance that the ledger knows.
+    /// Pods that held no instance that the ledger knew then.
     pub without_instance: usize,
 }
 
@@ -177,23 +238,26 @@ impl Book {
 
     /// Adds a day. Each charge also goes to `each`.
     pub fn add(&mut self, day: &Day, mut each: impl FnMut(&Charge<'_>)) {
+        self.add_day(day, &mut each);
+    }
+
+    // Not generic, so it is compiled here and for speed.
+    fn add_day(&mut self, day: &Day, each: &mut dyn FnMut(&Charge<'_>)) {
         for known in &day.instances {
             self.instance(&known.row, known.millis());
         }
-        let (by, groups) = (&self.by, &mut self.groups);
+        let (by, dates) = (&self.by, Dates::of(day.date));
+        // The names are copied once a day, and not for each charge.
+        let mut groups: BTreeMap<Borrowed<'_>, Sums> = BTreeMap::new();
         self.totals.without_instance += split(day, &self.split, &mut |charge| {
-            let key = by.iter().map(|by| by.of(day.date, charge)).collect();
-            let sums = groups.entry((charge.class, key)).or_default();
-            sums.gpu_millis += charge.gpu_millis;
-            match charge.cost {
-                Some(cost) => sums.cost.0 += cost.0,
-                None => sums.unpriced += charge.parts,
-            }
-            if let (Some(cost), Some(list)) = (charge.cost, charge.list) {
-                sums.saved.0 += list.0 - cost.0;
-            }
+            let values = by.iter().map(|by| by.of(&dates, charge)).collect();
+            groups.entry((charge.class, values)).or_default().charge(charge);
             each(charge);
         });
+        for ((class, values), sums) in &groups {
+            let values = values.iter().map(|value| value.as_deref().map(str::to_owned)).collect();
+            self.groups.entry((*class, values)).or_default().add(sums);
+        }
     }
 
     fn instance(&mut self, row: &InstanceSpan, millis: u64) {
@@ -241,10 +305,7 @@ impl Book {
     pub fn class(&self, class: Class) -> Sums {
         let mut all = Sums::default();
         for (_, sums) in self.groups.iter().filter(|((one, _), _)| *one == class) {
-            all.cost.0 += sums.cost.0;
-            all.saved.0 += sums.saved.0;
-            all.gpu_millis += sums.gpu_millis;
-            all.unpriced += sums.unpriced;
+            all.add(sums);
         }
         all
     }

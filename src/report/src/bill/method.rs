@@ -56,7 +56,7 @@ impl FromStr for Method {
 /// Prices in micro-dollars per hour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rates {
-    /// The price of a GPU, by model or instance type.
+    /// The price of a GPU, by model or instance type, in small letters.
     pub gpus: BTreeMap<String, u64>,
     /// The price of a vCPU.
     pub cpu: u64,
@@ -90,8 +90,10 @@ impl Split {
 
     /// Returns the price of a GPU of an instance on the rate card: that of its type, else that of its model.
     pub fn gpu_rate(&self, instance_type: &str) -> Option<u64> {
-        let model = || self.rates.gpus.get(self.models.get(instance_type)?);
-        self.rates.gpus.get(instance_type).or_else(model).copied()
+        let gpus = &self.rates.gpus;
+        let model = || gpus.get(self.models.get(instance_type)?);
+        let small = || gpus.get(&instance_type.to_lowercase());
+        gpus.get(instance_type).or_else(model).or_else(small).copied()
     }
 
     /// Returns whether the rate card has prices for all that an instance offers.

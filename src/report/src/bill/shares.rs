@@ -19,7 +19,7 @@ pub fn apportion(amount: u128, weights: &[u128]) -> Vec<u128> {
         let product = amount * weight;
         *part = product / whole;
         left -= *part;
-        remainders.push((std::cmp::Reverse(product % whole), at));
+        remainders.push((std::cmp::Reverse(product - *part * whole), at));
     }
     if left > 0 {
         remainders.sort_unstable();

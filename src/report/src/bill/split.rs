@@ -33,24 +33,20 @@ pub struct Charge<'a> {
     pub list: Option<Micros>,
 }
 
-/// Splits the costs of a day. Returns how many pods held no instance that the ledger knows: nothing is charged to them.
+/// Splits the costs of a day. Returns how many pods held no instance that the ledger knew then: nothing is charged to them.
 pub fn split<'a>(day: &'a Day, by: &Split, each: &mut impl FnMut(&Charge<'a>)) -> usize {
-    let mut without = day.pods.len();
-    let mut counted = None;
+    let mut charged = vec![false; day.pods.len()];
     for instance in &day.instances {
-        let name = (instance.row.span.cluster.as_str(), instance.row.uid.as_str());
+        let name = (instance.row.uid.as_str(), instance.row.span.cluster.as_str());
         let place =
-            |pod: &Known<PodSpan>| (pod.row.span.cluster.as_str(), pod.row.instance.as_str()).cmp(&name);
+            |pod: &Known<PodSpan>| (pod.row.instance.as_str(), pod.row.span.cluster.as_str()).cmp(&name);
         let begin = day.pods.partition_point(|pod| place(pod).is_lt());
         let length = day.pods[begin..].partition_point(|pod| place(pod).is_eq());
-        let pods = &day.pods[begin..begin + length];
-        if counted != Some(name) {
-            without -= pods.len();
-            counted = Some(name);
-        }
-        of_instance(instance, pods, by, each);
+        let these = begin..begin + length;
+        of_instance(instance, &day.pods[these.clone()], &mut charged[these], by, each);
     }
-    without
+    let without = |(pod, charged): &(&Known<PodSpan>, &bool)| !**charged && pod.millis() > 0;
+    day.pods.iter().zip(&charged).filter(without).count()
 }
 
 /// A pod while it held a part of the instance.
@@ -58,36 +54,43 @@ struct Holder<'a> {
     pod: &'a PodSpan,
     from: i64,
     to: i64,
+    /// Its share of the node, in [`PARTS`], while nobody holds too much.
+    share: u128,
     parts: u128,
 }
 
 fn of_instance<'a>(
     instance: &'a Known<InstanceSpan>,
     pods: &'a [Known<PodSpan>],
+    charged: &mut [bool],
     by: &Split,
     each: &mut impl FnMut(&Charge<'a>),
 ) {
     let (start, end) = (instance.from.as_millisecond(), instance.to.as_millisecond());
+    let kinds = Kinds::of(&instance.row, by);
     let mut holders: Vec<Holder<'a>> = Vec::with_capacity(pods.len());
-    for known in pods {
+    for (known, charged) in pods.iter().zip(charged) {
         let (from, to) = (known.from.as_millisecond().max(start), known.to.as_millisecond().min(end));
         if from < to {
-            holders.push(Holder { pod: &known.row, from, to, parts: 0 });
+            *charged = true;
+            let share = kinds.share(known.row.holds.kinds(), kinds.whole);
+            holders.push(Holder { pod: &known.row, from, to, share, parts: 0 });
         }
     }
     // The first of equal remainders gets what is left, so the order must not depend on anything but names.
     holders.sort_by(|one, other| name_of(one).cmp(&name_of(other)));
-    let rest = sweep(&instance.row, &mut holders, (start, end), by.weights(&instance.row));
+    let rest = sweep(&kinds, &mut holders, (start, end));
 
     let weights: Vec<u128> = holders.iter().map(|holder| holder.parts).chain([rest.parts]).collect();
     let of_price = |price: Option<u64>| {
         let amount = Micros::of(price?, instance.millis()).0.unsigned_abs();
         Some(apportion(amount, &weights))
     };
-    let lists = of_price(instance.row.list_micros_per_hour);
-    let price = instance.row.price_micros_per_hour;
+    let (price, list) = (instance.row.price_micros_per_hour, instance.row.list_micros_per_hour);
+    let lists = of_price(list);
     let (costs, difference) = match by.method {
         Method::RateCard => on_card(instance, &holders, &rest, by),
+        _ if price == list => (lists.clone(), Micros(0)),
         _ => (of_price(price), Micros(0)),
     };
     let at = |all: Option<&Vec<u128>>, index: usize| {
@@ -141,15 +144,34 @@ struct Rest {
     free: [u128; 3],
 }
 
-/// Goes through the times at which pods came and went, and divides the instance among those on it.
-fn sweep(
-    instance: &InstanceSpan,
-    holders: &mut [Holder<'_>],
-    (start, end): (i64, i64),
+/// What an instance offers, and what each kind of it weighs.
+struct Kinds {
+    whole: [u128; 3],
     weights: [u128; 3],
-) -> Rest {
-    let whole = instance.offers.kinds();
-    let mut changes: Vec<(i64, bool, usize)> = Vec::with_capacity(2 * holders.len());
+    sum: u128,
+}
+
+impl Kinds {
+    fn of(instance: &InstanceSpan, by: &Split) -> Self {
+        let weights = by.weights(instance);
+        Self { whole: instance.offers.kinds(), weights, sum: weights.iter().sum() }
+    }
+
+    /// Returns the share of who holds this much, of so much in all.
+    fn share(&self, holds: [u128; 3], all: [u128; 3]) -> u128 {
+        let weighed = (0..3).filter(|kind| self.weights[*kind] > 0 && all[*kind] > 0);
+        weighed.map(|kind| PARTS * self.weights[kind] * holds[kind] / (all[kind] * self.sum)).sum()
+    }
+
+    /// Returns whether a condition holds of each kind that counts.
+    fn all(&self, condition: impl Fn(usize) -> bool) -> bool {
+        (0..3).all(|kind| self.weights[kind] == 0 || condition(kind))
+    }
+}
+
+/// Goes through the times at which pods came and went, and divides the instance among those on it.
+fn sweep(kinds: &Kinds, holders: &mut [Holder<'_>], (start, end): (i64, i64)) -> Rest {
+    let mut changes: Vec<(i64, bool, usize)> = Vec::with_capacity(2 * holders.len() + 1);
     for (at, holder) in holders.iter().enumerate() {
         changes.push((holder.from, true, at));
         changes.push((holder.to, false, at));
@@ -162,7 +184,7 @@ fn sweep(
     for (time, comes, at) in changes {
         if time > now {
             let millis = u128::from((time - now).unsigned_abs());
-            divide(whole, weights, holders, &on, millis, &mut rest);
+            divide(kinds, holders, &on, millis, &mut rest);
             now = time;
         }
         if comes {
@@ -175,39 +197,29 @@ fn sweep(
 }
 
 /// Divides an instance among the pods on it for a time.
-fn divide(
-    whole: [u128; 3],
-    weights: [u128; 3],
-    holders: &mut [Holder<'_>],
-    on: &BTreeSet<usize>,
-    millis: u128,
-    rest: &mut Rest,
-) {
+fn divide(kinds: &Kinds, holders: &mut [Holder<'_>], on: &BTreeSet<usize>, millis: u128, rest: &mut Rest) {
     let mut held = [0_u128; 3];
     for at in on {
         let holds = holders[*at].pod.holds.kinds();
         held = std::array::from_fn(|kind| held[kind] + holds[kind]);
     }
-    for ((free, whole), held) in rest.free.iter_mut().zip(whole).zip(held) {
+    for ((free, whole), held) in rest.free.iter_mut().zip(kinds.whole).zip(held) {
         *free += whole.saturating_sub(held) * millis;
     }
-    let sum: u128 = weights.iter().sum();
+    // Pods that hold more than there is share all of it.
+    let fits = kinds.all(|kind| held[kind] <= kinds.whole[kind]);
+    let all: [u128; 3] = std::array::from_fn(|kind| held[kind].max(kinds.whole[kind]));
     let mut left = PARTS;
     let mut last = None;
-    for at in on.iter().filter(|_| sum > 0) {
-        let holds = holders[*at].pod.holds.kinds();
-        let mut share = 0;
-        for kind in (0..3).filter(|kind| weights[*kind] > 0 && held[*kind] > 0) {
-            // Pods that hold more than there is share all of it.
-            let all = whole[kind].max(held[kind]);
-            share += PARTS * weights[kind] * holds[kind] / (all * sum);
-        }
-        holders[*at].parts += share * millis;
+    for at in on {
+        let holder = &mut holders[*at];
+        let share = if fits { holder.share } else { kinds.share(holder.pod.holds.kinds(), all) };
+        holder.parts += share * millis;
         left -= share;
         last = if share > 0 { Some(*at) } else { last };
     }
     // Of a full instance, what rounding left is no free room.
-    let full = (0..3).all(|kind| weights[kind] == 0 || held[kind] >= whole[kind].max(1));
+    let full = kinds.all(|kind| held[kind] >= kinds.whole[kind].max(1));
     match last.filter(|_| full) {
         Some(at) => holders[at].parts += left * millis,
         None => rest.parts += left * millis,

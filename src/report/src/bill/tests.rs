@@ -192,13 +192,25 @@ fn groups_are_composed_and_days_are_cut_at_midnight() {
 }
 
 #[test]
-fn a_pod_without_an_instance_is_counted() {
-    let days = days(
-        rows(vec![instance("a", "01:00", Some("02:00"))], vec![pod("p", "b", "01:00", Some("02:00"))]),
-        10,
+fn days_of_one_week_and_of_one_month_are_one_group() {
+    let node = instance("a", "14T01:00", Some("17T01:00"));
+    let days = days(rows(vec![node], Vec::new()), 17);
+    let of = |by| costs(&booked(vec![by], Split::by(Method::Weights), &days));
+    let unallocated = |key: &str, micros| (Class::Unallocated, key.to_owned(), micros);
+    // The 16th is a Monday.
+    assert_eq!(
+        of(By::Week),
+        [unallocated("2026-W46", 47 * 4_000_000), unallocated("2026-W47", 25 * 4_000_000)]
     );
+    assert_eq!(of(By::Month), [unallocated("2026-11", 72 * 4_000_000)]);
+}
+
+#[test]
+fn a_pod_whose_instance_is_unknown_then_is_counted() {
+    let pods = vec![pod("p", "b", "01:00", Some("02:00")), pod("q", "a", "03:00", Some("04:00"))];
+    let days = days(rows(vec![instance("a", "01:00", Some("02:00"))], pods), 10);
     let book = booked(vec![By::Namespace], Split::by(Method::Weights), &days);
-    assert_eq!((book.totals().without_instance, book.class(Class::Pods).cost), (1, Micros(0)));
+    assert_eq!((book.totals().without_instance, book.class(Class::Pods).cost), (2, Micros(0)));
 }
 
 #[test]

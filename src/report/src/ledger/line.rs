@@ -3,6 +3,7 @@
 //! A month of a large cluster has millions of lines. For a tagged enum with flattened fields, serde first copies a line twice. So
 //! a line is read as one flat struct that has the fields of all kinds.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -14,11 +15,15 @@ use super::row::{Alive, Amounts, InstanceSpan, Phase, PodSpan, Row, Span};
 /// The highest price in micro-dollars per hour: a million dollars. A price above it is a mistake, and sums stay far from overflow.
 const MOST: u64 = 1_000_000_000_000;
 
+/// The largest amount of a node or a pod: a pebibyte of memory. One above it is a mistake, and sums stay far from overflow.
+const MOST_OF_A_KIND: u64 = 1 << 50;
+
 /// A line of any kind.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Line {
-    kind: String,
+struct Line<'a> {
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
     cluster: Option<String>,
     seen: Option<Timestamp>,
     writer: Option<String>,
@@ -69,7 +74,12 @@ impl<'de> Deserialize<'de> for Row {
         if prices.into_iter().flatten().any(|price| price > MOST) {
             return Err(D::Error::custom("a price is above a million dollars per hour"));
         }
-        let row = match line.kind.as_str() {
+        let amounts = [line.offers, line.holds].into_iter().flatten();
+        let mut amounts = amounts.flat_map(|held| [held.gpu_millis, held.cpu_millis, held.memory_bytes]);
+        if amounts.any(|amount| amount > MOST_OF_A_KIND) {
+            return Err(D::Error::custom("an amount is larger than that of any node"));
+        }
+        let row = match &*line.kind {
             "instance" => line.instance(),
             "pod" => line.pod(),
             "alive" => line.alive(),
@@ -84,7 +94,7 @@ fn given<T>(value: Option<T>, field: &'static str) -> Result<T, &'static str> {
     value.ok_or(field)
 }
 
-impl Line {
+impl Line<'_> {
     fn instance(self) -> Result<Row, &'static str> {
         Ok(Row::Instance(InstanceSpan {
             span: Span {
@@ -183,6 +193,9 @@ mod tests {
         row["priceMicrosPerHour"] = (MOST + 1).into();
         assert_eq!(told(&row), "a price is above a million dollars per hour");
         row["priceMicrosPerHour"] = MOST.into();
+        row["offers"]["memoryBytes"] = u64::MAX.into();
+        assert_eq!(told(&row), "an amount is larger than that of any node");
+        row["offers"]["memoryBytes"] = MOST_OF_A_KIND.into();
         row.as_object_mut().unwrap().remove("zone");
         assert_eq!(told(&row), "missing field `zone`");
         row["kind"] = "volume".into();

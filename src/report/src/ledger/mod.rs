@@ -1,6 +1,7 @@
 //! The ledger: its rows, and what they tell of instances and pods day by day.
 
 mod gaps;
+mod latest;
 mod line;
 pub mod row;
 mod spans;

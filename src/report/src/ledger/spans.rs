@@ -4,13 +4,13 @@
 //! the day after it are read: an end at midnight may be told there.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::gaps::{Gap, Watch};
+use super::latest::{Latest, Spanned};
 use super::row::{InstanceSpan, PodSpan, Row, Span};
 
 /// How the end of a span is known.
@@ -49,9 +49,9 @@ impl<T> Known<T> {
 pub struct Day {
     /// The day, in UTC.
     pub date: Date,
-    /// The instances, by cluster, UID and start.
+    /// The instances, by UID, cluster and start.
     pub instances: Vec<Known<InstanceSpan>>,
-    /// The pods, by cluster, UID of the instance, UID and start.
+    /// The pods, by UID of the instance, cluster, UID and start.
     pub pods: Vec<Known<PodSpan>>,
 }
 
@@ -73,8 +73,8 @@ pub struct Doubts {
 /// Rows of days that are not closed yet.
 #[derive(Debug, Default)]
 struct Rows {
-    instances: BTreeMap<(String, String), InstanceSpan>,
-    pods: BTreeMap<(String, String), PodSpan>,
+    instances: Latest<InstanceSpan>,
+    pods: Latest<PodSpan>,
 }
 
 /// Folds the rows of a range of days.
@@ -111,13 +111,13 @@ impl Fold {
             Row::Instance(span) => {
                 self.watch.sign(&span.span.cluster, span.span.seen);
                 if let Some(rows) = self.rows_of(&span.span) {
-                    keep(&mut rows.instances, span);
+                    rows.instances.keep(span);
                 }
             }
             Row::Pod(span) => {
                 self.watch.sign(&span.span.cluster, span.span.seen);
                 if let Some(rows) = self.rows_of(&span.span) {
-                    keep(&mut rows.pods, span);
+                    rows.pods.keep(span);
                 }
             }
         }
@@ -146,15 +146,18 @@ impl Fold {
     pub fn close(&mut self, date: Date) -> Day {
         let rows = self.rows.remove(&date).unwrap_or_default();
         let edges = (midnight(date), midnight(after(date)));
-        let mut uncut = Rows::default();
         let mut known = Closing { edges, watch: &self.watch, doubts: &mut self.doubts };
-        let instances = known.spans(rows.instances, &mut uncut.instances);
-        let pods = known.spans(rows.pods, &mut uncut.pods);
+        let (instances, uncut_instances) = known.spans(rows.instances);
+        let (pods, uncut_pods) = known.spans(rows.pods);
         self.closed = Some(date);
         if date < self.last {
             let next = self.rows.entry(after(date)).or_default();
-            uncut.instances.into_values().for_each(|span| keep(&mut next.instances, span));
-            uncut.pods.into_values().for_each(|span| keep(&mut next.pods, span));
+            for span in uncut_instances {
+                next.instances.keep(span);
+            }
+            for span in uncut_pods {
+                next.pods.keep(span);
+            }
         }
         let day = Day { date, instances, pods };
         self.watch.close(&day, edges.1, (date == self.last).then_some(self.until));
@@ -182,22 +185,6 @@ impl Fold {
     }
 }
 
-/// Keeps the row of a span that was seen last.
-fn keep<T: Spanned>(rows: &mut BTreeMap<(String, String), T>, row: T) {
-    let span = row.span();
-    match rows.entry((span.cluster.clone(), span.id.clone())) {
-        Entry::Vacant(vacant) => {
-            vacant.insert(row);
-        }
-        Entry::Occupied(mut there) => {
-            let old = there.get().span();
-            if (span.seen, span.to) > (old.seen, old.to) {
-                there.insert(row);
-            }
-        }
-    }
-}
-
 /// Closes the spans of one day.
 struct Closing<'a> {
     /// The midnights before and after the day.
@@ -207,30 +194,20 @@ struct Closing<'a> {
 }
 
 impl Closing<'_> {
-    /// Returns the spans of a day. What nobody cut at midnight goes to `uncut`, for the next day.
-    fn spans<T: Spanned>(
-        &mut self,
-        rows: BTreeMap<(String, String), T>,
-        uncut: &mut BTreeMap<(String, String), T>,
-    ) -> Vec<Known<T>> {
-        let mut rows: Vec<T> = rows.into_values().collect();
-        rows.sort_by(|one, other| {
-            (one.subject(), one.span().from).cmp(&(other.subject(), other.span().from))
-        });
+    /// Returns the spans of a day, and what nobody cut at midnight, for the next day.
+    fn spans<T: Spanned>(&mut self, rows: Latest<T>) -> (Vec<Known<T>>, Vec<T>) {
+        let rows = rows.sorted();
         let mut nexts = Vec::with_capacity(rows.len());
         for (at, row) in rows.iter().enumerate() {
             let next = rows.get(at + 1).filter(|next| next.subject() == row.subject());
             nexts.push(next.map(|next| next.span().from));
         }
-        rows.into_iter().zip(nexts).map(|(row, next)| self.span(row, next, uncut)).collect()
+        let mut uncut = Vec::new();
+        let known = rows.into_iter().zip(nexts).map(|(row, next)| self.span(row, next, &mut uncut)).collect();
+        (known, uncut)
     }
 
-    fn span<T: Spanned>(
-        &mut self,
-        row: T,
-        next: Option<Timestamp>,
-        uncut: &mut BTreeMap<(String, String), T>,
-    ) -> Known<T> {
+    fn span<T: Spanned>(&mut self, row: T, next: Option<Timestamp>, uncut: &mut Vec<T>) -> Known<T> {
         let (start, midnight) = self.edges;
         let span = row.span();
         let from = span.from.max(start);
@@ -253,49 +230,13 @@ impl Closing<'_> {
             None if span.to.is_some() && told > midnight => {
                 let mut rest = row.clone();
                 rest.span_mut().from = midnight;
-                keep(uncut, rest);
+                uncut.push(rest);
             }
             _ => {}
         }
         self.doubts.estimated += usize::from(end == End::Estimated);
         self.doubts.open += usize::from(end == End::Open);
         Known { from, to: to.max(from), end, row }
-    }
-}
-
-/// A row about a span of something.
-trait Spanned: Clone {
-    fn span(&self) -> &Span;
-    fn span_mut(&mut self) -> &mut Span;
-    /// Returns what the span is of: the cluster, the instance and the pod.
-    fn subject(&self) -> (&str, &str, &str);
-}
-
-impl Spanned for InstanceSpan {
-    fn span(&self) -> &Span {
-        &self.span
-    }
-
-    fn span_mut(&mut self) -> &mut Span {
-        &mut self.span
-    }
-
-    fn subject(&self) -> (&str, &str, &str) {
-        (&self.span.cluster, &self.uid, "")
-    }
-}
-
-impl Spanned for PodSpan {
-    fn span(&self) -> &Span {
-        &self.span
-    }
-
-    fn span_mut(&mut self) -> &mut Span {
-        &mut self.span
-    }
-
-    fn subject(&self) -> (&str, &str, &str) {
-        (&self.span.cluster, &self.instance, &self.uid)
     }
 }
 

@@ -59,8 +59,8 @@ struct Terms {
     usd_per_hour: Value,
 }
 
-/// Prints the dataset.
-pub fn run(flags: &ReportFlags, out: &mut impl Write) -> Result<(), Failure> {
+/// Prints the dataset. Returns the names of its commitments.
+pub fn run(flags: &ReportFlags, out: &mut impl Write) -> Result<BTreeSet<String>, Failure> {
     if flags.focus_version == FocusVersion::V1_4 {
         let message = "--focus-version 1.4: its dataset of commitments has columns that Poolwright does not know, such as the discount \
                        and the model of payment; use 1.3 for this file";
@@ -82,7 +82,8 @@ pub fn run(flags: &ReportFlags, out: &mut impl Write) -> Result<(), Failure> {
         lines.iter().try_for_each(|line| csv.write_record(line))?;
         Ok(csv.flush()?)
     });
-    written.map_err(|error| Failure::writing(error.into()))
+    written.map_err(|error| Failure::writing(error.into()))?;
+    Ok(file.commitments.into_iter().map(|terms| terms.name).collect())
 }
 
 fn lines(file: &str, all: &[Terms]) -> Result<Vec<[String; 13]>, Problems> {

@@ -67,16 +67,12 @@ impl<'a> Line<'a> {
 
     /// Returns the commitment that pays the instance, unless it is a reservation.
     pub fn commitment(&self) -> Option<&'a str> {
-        self.instance.commitment.as_deref().filter(|_| !self.is_reserved())
+        commitment(self.instance)
     }
 
     /// Returns the reservation that pays the instance.
     pub fn reservation(&self) -> Option<&'a str> {
-        self.instance.commitment.as_deref().filter(|_| self.is_reserved())
-    }
-
-    fn is_reserved(&self) -> bool {
-        self.instance.capacity_type == CapacityType::Reserved.as_str()
+        self.instance.commitment.as_deref().filter(|_| is_reserved(self.instance))
     }
 
     /// Returns the category of the price.
@@ -88,6 +84,15 @@ impl<'a> Line<'a> {
             Ok(CapacityType::OnDemand) | Err(_) => "Standard",
         }
     }
+}
+
+/// Returns the commitment that pays an instance, unless it is a reservation.
+pub fn commitment(instance: &InstanceSpan) -> Option<&str> {
+    instance.commitment.as_deref().filter(|_| !is_reserved(instance))
+}
+
+fn is_reserved(instance: &InstanceSpan) -> bool {
+    instance.capacity_type == CapacityType::Reserved.as_str()
 }
 
 /// Returns the hours of the instance that are charged. Their product with a price is the cost, up to its rounding.

@@ -18,25 +18,36 @@ use crate::args::FocusVersion;
 use columns::{COLUMNS, is_in};
 use line::Line;
 
+pub use line::commitment;
+
 /// Writes lines of the dataset Cost and Usage.
 pub struct Lines<W: Write> {
     version: FocusVersion,
     method: Method,
     csv: csv::Writer<W>,
+    is_begun: bool,
     /// The first error of writing. After it, nothing is written.
     written: csv::Result<()>,
 }
 
 impl<W: Write> Lines<W> {
-    /// Writes the names of the columns.
-    pub fn new(version: FocusVersion, method: Method, out: W) -> io::Result<Self> {
-        let mut csv = csv::Writer::from_writer(out);
-        csv.write_record(COLUMNS.iter().filter(|(name, _)| is_in(version, name)).map(|(name, _)| name))?;
-        Ok(Self { version, method, csv, written: Ok(()) })
+    /// Begins a file. Nothing is written before the first line, so a report that fails has no file.
+    pub fn new(version: FocusVersion, method: Method, out: W) -> Self {
+        Self { version, method, csv: csv::Writer::from_writer(out), is_begun: false, written: Ok(()) }
+    }
+
+    /// Writes the names of the columns, once.
+    fn begin(&mut self) {
+        if !self.is_begun {
+            let shown = COLUMNS.iter().filter(|(name, _)| is_in(self.version, name));
+            self.written = self.csv.write_record(shown.map(|(name, _)| name));
+            self.is_begun = true;
+        }
     }
 
     /// Writes a charge, unless its price is unknown: the format has no place for an unknown cost, and zero would be wrong.
     pub fn write(&mut self, charge: &Charge<'_>) {
+        self.begin();
         if self.written.is_err() {
             return;
         }
@@ -48,6 +59,7 @@ impl<W: Write> Lines<W> {
 
     /// Writes what is still held back.
     pub fn finish(mut self) -> io::Result<()> {
+        self.begin();
         self.written?;
         self.csv.flush()
     }

@@ -36,7 +36,7 @@ fn lines(version: FocusVersion, method: Method) -> (Vec<Cells>, i128) {
     let rows = [spot, paid, reserved, starting, unknown, alive("08:00")].into_iter().chain(pods);
     let day = spans(rows);
     let mut text = Vec::new();
-    let mut lines = Lines::new(version, method, &mut text).unwrap();
+    let mut lines = Lines::new(version, method, &mut text);
     let mut book = Book::new(Vec::new(), Split::by(method));
     book.add(&day, |charge| lines.write(charge));
     lines.finish().unwrap();

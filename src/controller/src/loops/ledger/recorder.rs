@@ -9,17 +9,18 @@ use jiff::{SignedDuration, Timestamp};
 use poolwright_report::ledger::row::{Alive, Phase, Row};
 
 use super::resume::Resume;
-use super::thing::{Key, Thing, midnight_after, midnight_before, to_millisecond};
+use super::steady::SKEW;
+use super::thing::{Key, Thing, end_of, midnight_after, midnight_before, to_millisecond};
 
 /// After this long without a look, it is unknown when a thing that is gone has gone.
-const GAP: SignedDuration = SignedDuration::from_mins(2);
-/// The ends of things are remembered for this long, so that a thing that is seen again is not paid twice.
-const REMEMBERED: SignedDuration = SignedDuration::from_hours(48);
-/// The most that the clocks of two leaders may differ.
-const SKEW: SignedDuration = SignedDuration::from_mins(5);
+pub const GAP: SignedDuration = SignedDuration::from_mins(2);
+/// The ends of instances are remembered for this long, so that one that is seen again is not paid twice.
+const INSTANCES_REMEMBERED: SignedDuration = SignedDuration::from_hours(48);
+/// The same for pods. A cluster may end a million of them in a day, and one is seen again only if its node was unknown for a moment.
+const PODS_REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
 
-/// The most rows of ended spans in one batch, so that many that have waited are written bit by bit.
-const ENDED_OF_A_BATCH: usize = 10_000;
+/// The most rows of one batch, so that many that have waited, or all of a large cluster, are written bit by bit.
+const ROWS_OF_A_BATCH: usize = 10_000;
 
 /// Rows to write together.
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub struct Batch {
     pub rows: Vec<Row>,
     /// How many are of ended spans.
     ended: usize,
+    /// How many are of spans that have begun or changed.
+    begun: usize,
     /// Whether nothing else waits.
     pub is_last: bool,
 }
@@ -75,6 +78,8 @@ pub struct Recorder {
     floor: Timestamp,
     /// The time of the last look. It never goes back.
     now: Timestamp,
+    /// No row says that it was seen earlier: it replaces those that were written before it, even if the clock of their writer was ahead.
+    seen: Timestamp,
 }
 
 impl Recorder {
@@ -82,8 +87,8 @@ impl Recorder {
     pub fn new(cluster: String, resume: Resume, most: usize, now: Timestamp) -> Self {
         let now = to_millisecond(now);
         let latest = now.checked_add(SKEW).unwrap_or(now);
-        // A row replaces those that were written before it, also if the clock of their writer was ahead.
-        let now = resume.seen().map_or(now, |seen| now.max(seen.min(latest)));
+        let seen = resume.seen().unwrap_or(now);
+        let now = now.max(seen.min(latest));
         let begun = resume.alive().unwrap_or(now).min(now);
         let mut this = Self {
             cluster,
@@ -95,13 +100,14 @@ impl Recorder {
             lost: 0,
             floor: midnight_before(begun),
             now,
+            seen,
         };
         let sighted = to_millisecond(begun);
         for (key, last) in resume.last_spans() {
             for (mut thing, to) in last.left_open {
                 let to = to.min(midnight_after(thing.span().from));
                 let span = thing.span_mut();
-                (span.to, span.seen, span.estimated) = (Some(to), now, true);
+                (span.to, span.seen, span.estimated) = (Some(to), now.max(seen), true);
                 this.wait(thing.row());
             }
             if let Some(thing) = last.open {
@@ -109,11 +115,51 @@ impl Recorder {
                 let open = Open { thing, sighted, is_new: false, is_remembered: true };
                 this.open.insert(key, open);
             } else if let Some(to) = last.ended {
-                this.ended_nodes.extend(last.node.map(|node| (node, to)));
+                this.leave(last.node, to);
                 this.ended.insert(key, to);
             }
         }
         this
+    }
+
+    /// Takes over what another recorder saw since this ledger was last written, without knowing the ledger: when things ended, and the rows
+    /// of those that the ledger does not know and that are gone.
+    pub fn adopt(&mut self, other: Self) {
+        self.now = self.now.max(other.now);
+        self.lost += other.lost;
+        let mut ends: BTreeMap<Key, Timestamp> = BTreeMap::new();
+        let mut unknown = Vec::new();
+        for row in other.waiting {
+            let Some((key, Some(to))) = end_of(&row) else { continue };
+            if other.open.contains_key(&key) {
+                continue;
+            }
+            if !self.open.contains_key(&key) && !self.ended.contains_key(&key) {
+                unknown.push(row);
+            }
+            let end = ends.entry(key).or_insert(to);
+            *end = to.max(*end);
+        }
+        for row in unknown {
+            self.wait(row);
+        }
+        for (key, to) in ends {
+            // A leader that wrote the ledger later than that has seen it run.
+            if self.open.get(&key).is_some_and(|open| to < open.sighted) {
+                continue;
+            }
+            if let Some(open) = self.open.remove(&key) {
+                self.leave(open.thing.node().cloned(), to);
+                self.end(key, open, to, false);
+            } else {
+                self.ended.entry(key).or_insert(to);
+            }
+        }
+    }
+
+    /// Returns the time of the last look.
+    pub fn now(&self) -> Timestamp {
+        self.now
     }
 
     /// Returns the id of the cluster.
@@ -156,7 +202,7 @@ impl Recorder {
             let Some(open) = self.open.remove(&key) else { continue };
             let is_guess = self.was_away(&open);
             let to = if is_guess { open.sighted } else { self.now };
-            self.ended_nodes.extend(open.thing.node().map(|node| (node.clone(), to)));
+            self.leave(open.thing.node().cloned(), to);
             self.end(key, open, to, is_guess);
         }
         for (key, sighting) in here {
@@ -166,14 +212,26 @@ impl Recorder {
             };
             self.open.insert(key, open);
         }
-        let old = self.now.checked_sub(REMEMBERED).unwrap_or(Timestamp::MIN);
-        self.ended.retain(|_, to| *to >= old);
+        let now = self.now;
+        let before = |ago: SignedDuration| now.checked_sub(ago).unwrap_or(Timestamp::MIN);
+        let (old, old_of_pods) = (before(INSTANCES_REMEMBERED), before(PODS_REMEMBERED));
+        self.ended.retain(|key, to| match key {
+            Key::Instance(_) => *to >= old,
+            Key::Pod(_) => *to >= old_of_pods,
+        });
         self.ended_nodes.retain(|_, to| *to >= old);
     }
 
     /// Returns whether nobody looked for so long that the time of a change is unknown.
     fn was_away(&self, open: &Open) -> bool {
         open.is_remembered || self.now.duration_since(open.sighted) > GAP
+    }
+
+    /// Notes that an instance of a node has gone. Several may have had a node of this name.
+    fn leave(&mut self, node: Option<String>, to: Timestamp) {
+        let Some(node) = node else { return };
+        let last = self.ended_nodes.entry(node).or_insert(to);
+        *last = to.max(*last);
     }
 
     /// Starts the span of a thing that was not there at the look before.
@@ -261,7 +319,7 @@ impl Recorder {
     /// Keeps the row of a span that has ended, to be written.
     fn close(&mut self, mut thing: Thing, to: Timestamp, estimated: bool) {
         let span = thing.span_mut();
-        (span.to, span.seen, span.estimated) = (Some(to), self.now, estimated);
+        (span.to, span.seen, span.estimated) = (Some(to), self.now.max(self.seen), estimated);
         self.wait(thing.row());
     }
 
@@ -273,25 +331,27 @@ impl Recorder {
         self.waiting.push_back(row);
     }
 
-    /// Returns the rows to write next: ended spans, the oldest first. If these are all, new and changed ones too, and then the sign of
-    /// life.
+    /// Returns the rows to write next: of ended spans, the oldest first, then of new and changed ones. If these are all, the sign of life
+    /// comes last.
     pub fn batch(&self, writer: &str) -> Batch {
-        let ended = self.waiting.len().min(ENDED_OF_A_BATCH);
-        let is_last = ended == self.waiting.len();
-        let mut rows: Vec<Row> = self.waiting.iter().take(ended).cloned().collect();
+        let mut rows: Vec<Row> = self.waiting.iter().take(ROWS_OF_A_BATCH).cloned().collect();
+        let ended = rows.len();
+        rows.extend(self.new_spans().take(ROWS_OF_A_BATCH - ended));
+        let begun = rows.len() - ended;
+        let is_last = rows.len() == self.waiting();
         if is_last {
-            rows.extend(self.new_spans());
             let (cluster, writer) = (self.cluster.clone(), writer.to_owned());
             rows.push(Row::Alive(Alive { cluster, writer, seen: self.now }));
         }
-        Batch { rows, ended, is_last }
+        Batch { rows, ended, begun, is_last }
     }
 
     /// Returns the rows of spans that have begun or changed and have not ended.
     fn new_spans(&self) -> impl Iterator<Item = Row> {
-        self.open.values().filter(|open| open.is_new).map(|open| {
+        let seen = self.seen;
+        self.open.values().filter(|open| open.is_new).map(move |open| {
             let mut thing = open.thing.clone();
-            thing.span_mut().seen = open.sighted;
+            thing.span_mut().seen = open.sighted.max(seen);
             thing.row()
         })
     }
@@ -299,22 +359,8 @@ impl Recorder {
     /// Notes that a batch is written, which must be the last one that was returned.
     pub fn written(&mut self, batch: &Batch) {
         self.waiting.drain(..batch.ended);
-        if batch.is_last {
-            for open in self.open.values_mut() {
-                open.is_new = false;
-            }
-        }
-    }
-
-    /// Returns the rows that are not written, at the end of a term. The next term begins with them.
-    pub fn unwritten(&self) -> Vec<Row> {
-        self.waiting.iter().cloned().chain(self.new_spans()).collect()
-    }
-
-    /// Keeps rows that an earlier term did not write, to be written.
-    pub fn keep(&mut self, rows: impl IntoIterator<Item = Row>) {
-        for row in rows {
-            self.wait(row);
+        for open in self.open.values_mut().filter(|open| open.is_new).take(batch.begun) {
+            open.is_new = false;
         }
     }
 }

@@ -10,6 +10,7 @@ use super::thing::{Key, Thing};
 /// The newest row of a span, as far as it matters.
 #[derive(Debug)]
 struct Last {
+    from: Timestamp,
     seen: Timestamp,
     to: Option<Timestamp>,
     /// The thing, if the span has not ended.
@@ -34,8 +35,10 @@ pub struct LastSpans {
 #[derive(Debug)]
 pub struct Resume {
     cluster: String,
-    spans: BTreeMap<Key, BTreeMap<Timestamp, Last>>,
-    alive: Option<Timestamp>,
+    /// Most things are pods with one span: a map for each would take five times the memory.
+    spans: BTreeMap<Key, Vec<Last>>,
+    /// When each writer was last alive.
+    writers: BTreeMap<String, Timestamp>,
     seen: Option<Timestamp>,
     rows: usize,
 }
@@ -43,12 +46,19 @@ pub struct Resume {
 impl Resume {
     /// Creates a reader of this cluster's rows. A ledger may have those of other clusters, too.
     pub fn new(cluster: &str) -> Self {
-        Self { cluster: cluster.into(), spans: BTreeMap::new(), alive: None, seen: None, rows: 0 }
+        let (spans, writers) = (BTreeMap::new(), BTreeMap::new());
+        Self { cluster: cluster.into(), spans, writers, seen: None, rows: 0 }
     }
 
     /// Returns when a writer was last alive.
     pub fn alive(&self) -> Option<Timestamp> {
-        self.alive
+        self.writers.values().max().copied()
+    }
+
+    /// Returns whether this writer was alive after all others.
+    pub fn is_last(&self, writer: &str) -> bool {
+        let own = self.writers.get(writer);
+        own.is_some() && self.writers.iter().all(|(name, seen)| name == writer || Some(seen) < own)
     }
 
     /// Returns when the newest row was written.
@@ -63,11 +73,12 @@ impl Resume {
 
     /// Adds a row.
     pub fn add(&mut self, row: Row) {
-        if let Row::Alive(alive) = &row {
+        if let Row::Alive(alive) = row {
             if alive.cluster == self.cluster {
-                self.alive = self.alive.max(Some(alive.seen));
                 self.seen = self.seen.max(Some(alive.seen));
                 self.rows += 1;
+                let last = self.writers.entry(alive.writer).or_insert(alive.seen);
+                *last = alive.seen.max(*last);
             }
             return;
         }
@@ -76,9 +87,12 @@ impl Resume {
         let (from, seen, to) = (span.from, span.seen, span.to);
         self.seen = self.seen.max(Some(seen));
         self.rows += 1;
-        let spans = self.spans.entry(key).or_default();
-        if spans.get(&from).is_none_or(|known| (known.seen, known.to) <= (seen, to)) {
-            spans.insert(from, Last { seen, to, open: to.is_none().then_some(thing), node });
+        let last = Last { from, seen, to, open: to.is_none().then_some(thing), node };
+        let spans = self.spans.entry(key).or_insert_with(|| Vec::with_capacity(1));
+        match spans.iter_mut().rev().find(|known| known.from == from) {
+            Some(known) if (known.seen, known.to) <= (seen, to) => *known = last,
+            Some(_) => {}
+            None => spans.push(last),
         }
     }
 
@@ -86,11 +100,12 @@ impl Resume {
     pub fn last_spans(self) -> impl Iterator<Item = (Key, LastSpans)> {
         self.spans.into_iter().map(|(key, mut spans)| {
             let mut known = LastSpans::default();
-            if let Some((from, last)) = spans.pop_last() {
-                let mut next = from;
-                for (from, earlier) in spans.into_iter().rev() {
+            spans.sort_by_key(|span| span.from);
+            if let Some(last) = spans.pop() {
+                let mut next = last.from;
+                for earlier in spans.into_iter().rev() {
                     known.left_open.extend(earlier.open.map(|thing| (thing, next)));
-                    next = from;
+                    next = earlier.from;
                 }
                 (known.open, known.ended, known.node) = (last.open, last.to, last.node);
             }

@@ -12,7 +12,7 @@ use poolwright_catalog::{
 use poolwright_core::rules::held_gpus;
 use poolwright_core::{Claim, Node, Pod, PodPhase, PodRole, PodSpec, Snapshot, Uid, Workload};
 use poolwright_report::ledger::row::{Amounts, InstanceSpan, Phase, PodSpan};
-use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::keys::{NODECLAIM_LABEL, NODEPOOL_LABEL};
 use poolwright_terms::{CapacityType, ConditionType, labels};
 
 use super::recorder::Sighting;
@@ -48,6 +48,8 @@ pub struct Seen {
     pub sightings: Vec<Sighting>,
     /// Nodes that seemed to have no claim and have one, with the start of its instance.
     pub replaced: Vec<(Key, Timestamp)>,
+    /// The latest time that the API server has written into a claim or a pod.
+    pub witness: Option<Timestamp>,
 }
 
 /// An instance, for the pods on it.
@@ -63,6 +65,7 @@ pub fn seen(snapshot: &Snapshot, cluster: &str, birth: impl Fn(&str) -> Option<B
     let mut all = Seen::default();
     let mut hosts: BTreeMap<&str, Host<'_>> = BTreeMap::new();
     for claim in snapshot.claims.values() {
+        all.witness = all.witness.max(Some(claim.created));
         let Some(launched) = &claim.launched else { continue };
         let by_id = snapshot.nodes.with_provider_id(&launched.provider_id);
         let node: Option<&Node> =
@@ -100,7 +103,9 @@ pub fn seen(snapshot: &Snapshot, cluster: &str, birth: impl Fn(&str) -> Option<B
         });
     }
     for node in snapshot.nodes.values() {
-        if node.deleting_since.is_some() || snapshot.claims.of_node(node).is_some() {
+        // The instance of a node of ours is gone with its claim. That of another node runs until the node is gone.
+        let is_left = node.deleting_since.is_some() && node.labels.contains_key(NODECLAIM_LABEL);
+        if is_left || snapshot.claims.of_node(node).is_some() {
             continue;
         }
         // Its watch shows it a moment later.
@@ -112,6 +117,7 @@ pub fn seen(snapshot: &Snapshot, cluster: &str, birth: impl Fn(&str) -> Option<B
     let workloads: BTreeMap<&Uid, &Workload> =
         snapshot.workloads.values().map(|workload| (&workload.uid, workload.as_ref())).collect();
     for pod in snapshot.pods.bound() {
+        all.witness = all.witness.max(Some(pod.created));
         let PodPhase::Bound { node } = &pod.phase else { continue };
         let Some(host) = hosts.get(node.as_str()) else { continue };
         all.sightings.push(of_pod(cluster, pod, host, &workloads));
@@ -212,7 +218,11 @@ fn of_node<'a>(
         instance_id: node.provider_id.clone(),
         node: Some(node.name.clone()),
         pool: node.labels.get(NODEPOOL_LABEL).cloned(),
-        phase: if node.ready { Phase::Ready } else { Phase::Starting },
+        phase: match node.deleting_since {
+            Some(_) => Phase::Draining,
+            None if node.ready => Phase::Ready,
+            None => Phase::Starting,
+        },
         offers: offers(kind, &machine, &node.allocatable),
         ..blank(cluster, &id, provider_id)
     };

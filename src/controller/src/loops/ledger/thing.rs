@@ -15,6 +15,15 @@ pub enum Key {
     Pod(String),
 }
 
+/// Returns which thing a row is about, and the end of its span if the row tells it; `None` for a sign of life.
+pub fn end_of(row: &Row) -> Option<(Key, Option<Timestamp>)> {
+    match row {
+        Row::Instance(row) => Some((Key::Instance(row.uid.clone()), row.span.to)),
+        Row::Pod(row) => Some((Key::Pod(row.uid.clone()), row.span.to)),
+        Row::Alive(_) => None,
+    }
+}
+
 /// A thing during one span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Thing {

@@ -8,7 +8,7 @@ use poolwright_terms::keys::NODEPOOL_LABEL;
 
 use crate::demand::{Members, Successor};
 use crate::model::plan::{Plan, PlannedClaim, UnplacedPod, UnplacedReason};
-use crate::model::{NamespaceCeiling, NamespaceLimit, ObjectKey, Pod, PodSpec};
+use crate::model::{CeilingOrigin, NamespaceCeiling, NamespaceLimit, ObjectKey, Pod, PodSpec};
 use crate::plan::context::PlanContext;
 use crate::plan::gang_limits::all_in_words;
 use crate::plan::gang_takes::{HoldingNode, Kind, Needs};
@@ -73,7 +73,7 @@ impl PlanContext<'_> {
             let Some(of) = gang.and_then(|gang| told.get(&gang)) else { continue };
             let is_held = left.reason == UnplacedReason::NamespaceLimitReached;
             if let Some(excess) = held.get(&left.pod).filter(|_| is_held) {
-                left.message = of.sentence_of_held(*excess, left.pod.namespace());
+                left.message = of.sentence_of_held(excess, left.pod.namespace());
             } else {
                 for (_, words) in &of.beyond {
                     left.message.push_str("; besides, ");
@@ -269,7 +269,8 @@ impl Wanted {
         used: NamespaceUse,
     ) -> Vec<(NamespaceLimit, String)> {
         let mut all = Vec::new();
-        for ceiling in ceilings {
+        // No amount is enough where a budget is spent.
+        for ceiling in ceilings.iter().filter(|one| !matches!(one.origin, CeilingOrigin::Spent(_))) {
             let NamespaceCeiling { kind, most, .. } = *ceiling;
             let (Some((least, enough)), used) = (self.amounts(kind), used.of(kind)) else { continue };
             if used.saturating_add(least) <= most {
@@ -293,12 +294,13 @@ impl Wanted {
 
 impl Told {
     /// Returns the message of a gang that is held back.
-    fn sentence_of_held(&self, excess: Excess, namespace: &str) -> String {
+    fn sentence_of_held(&self, excess: &Excess, namespace: &str) -> String {
         let (mut kinds, mut said) = (Vec::new(), Vec::new());
         for one in excess.each(Some(self.used)) {
             let kind = one.ceiling.kind;
             // Before nodes are chosen, a gang counts with one node at some price. Afterwards, it counts with new nodes only.
-            let is_part = self.uses_nodes_there || one.asked == Some(1);
+            let is_spent = matches!(one.ceiling.origin, CeilingOrigin::Spent(_));
+            let is_part = !is_spent && (self.uses_nodes_there || one.asked == Some(1));
             let better = self.beyond.iter().find(|(of, _)| *of == kind).filter(|_| is_part);
             let words = better.map(|(_, words)| words.clone());
             said.push(words.unwrap_or_else(|| one.sentence_of_first(namespace, Some(self.used))));

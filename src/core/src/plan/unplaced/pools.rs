@@ -1,7 +1,7 @@
 //! The pools that unplaced pods could use: those that they name, those whose taints they tolerate, and those that can be used now.
 
-use poolwright_terms::Taint;
 use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::{Reason, Taint};
 
 use crate::model::{NodeSelectorTerm, Operator, PodSpec, Pool, PoolName, Requirement, Toleration};
 use crate::rules::{self, format};
@@ -15,7 +15,8 @@ pub(crate) fn unusable(supply: &Supply<'_>, is_meant: impl Fn(&PoolName) -> bool
 /// Returns the problem that keeps a pool from being used.
 pub(crate) fn problem_of(supply: &Supply<'_>, name: &PoolName) -> Option<String> {
     let findings = supply.findings.get(name)?;
-    let (_, message) = findings.node_class.as_ref().or(findings.invalid.as_ref())?;
+    let spent = findings.unsold.as_ref().filter(|(reason, _)| *reason == Reason::BudgetSpent);
+    let (_, message) = findings.node_class.as_ref().or(findings.invalid.as_ref()).or(spent)?;
     Some(format!("pool `{name}` cannot be used: {message}"))
 }
 

@@ -14,10 +14,11 @@ use super::look::claim;
 use super::*;
 use crate::edge::clock::testing::TestClock;
 use crate::edge::clock::{Clock, SharedClock};
+use crate::edge::events::Events;
 use crate::edge::signal::Sender;
 use crate::executor::context::testing::leading;
 use crate::fake_api::FakeApi;
-use crate::leader::LeaderTerm;
+use crate::leader::{LeaderTerm, LeaseSettings};
 use crate::loops::leader_loop::LeaderLoop;
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -68,7 +69,8 @@ impl Replica {
         api.put("/api/v1/namespaces/kube-system", system);
         let shared: SharedClock = clock.clone();
         let (context, leader) = leading(&api, &shared, Vec::new());
-        Self { keep: KeepLedger::new(folder.store(), name, context), clock: clock.clone(), leader }
+        let lease = LeaseSettings::new(name, "poolwright");
+        Self { keep: KeepLedger::new(folder.store(), &lease, context), clock: clock.clone(), leader }
     }
 
     fn put(&self, claim: Claim) {
@@ -85,6 +87,10 @@ impl Replica {
         let expires = self.clock.moment().after(MINUTE);
         self.leader.replace(Some(LeaderTerm { expires, number: 1 }));
         self.keep.look().await;
+    }
+
+    fn failed_reads(&self) -> u64 {
+        self.keep.context.metrics.ledger_failures.with_label_values(&["read"]).get()
     }
 
     fn figures(&self) -> (u64, i64, u64) {
@@ -159,4 +165,124 @@ async fn a_leader_that_cannot_read_the_ledger_writes_nothing() {
     // It tries again only after a while.
     replica.keep.look().await;
     assert_eq!(failures.with_label_values(&["read"]).get(), 1);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_begins_and_ends_while_the_ledger_cannot_be_read_is_written_later() {
+    let (folder, clock) = (Folder::new("later"), Arc::new(TestClock::new()));
+    let mut replica = Replica::new("a", &folder, &clock);
+    // A folder in itself cannot be listed.
+    let (version, link) = (folder.0.join("v1"), folder.0.join("v1/loop"));
+    fs::create_dir(&version).expect("a folder");
+    std::os::unix::fs::symlink(&version, &link).expect("a link");
+    replica.put(launched());
+    let short =
+        Claim { name: ClaimName("gpu-2".into()), uid: poolwright_core::Uid("short".into()), ..launched() };
+    replica.put(short.clone());
+    replica.keep.look().await;
+    replica.look_after(MINUTE).await;
+    replica.remove(&short.name);
+    replica.look_after(MINUTE).await;
+    assert_eq!((replica.failed_reads(), replica.figures().0), (3, 0));
+    fs::remove_file(link).expect("it is there");
+    replica.look_after(MINUTE).await;
+    assert_eq!(folder.ledger().await.money(), 5_000_000 * (3 + 2) * 60_000);
+}
+
+#[tokio::test]
+async fn two_controllers_on_one_ledger_count_nothing_twice() {
+    let (folder, clock) = (Folder::new("two"), Arc::new(TestClock::new()));
+    let mut both = ["a", "b"].map(|name| Replica::new(name, &folder, &clock));
+    for one in &mut both {
+        one.put(launched());
+        one.keep.look().await;
+    }
+    for _ in 0..5 {
+        for one in &mut both {
+            one.look_after(MINUTE / 2).await;
+        }
+    }
+    for one in &mut both {
+        one.remove(&launched().name);
+        one.look_after(MINUTE / 2).await;
+    }
+    assert_eq!(folder.ledger().await.money(), 5_000_000 * 6 * 60_000);
+}
+
+#[tokio::test]
+async fn a_clock_that_jumps_far_ahead_and_back_writes_nothing_into_later_days_and_the_leader_says_so() {
+    let (folder, clock) = (Folder::new("jump"), Arc::new(TestClock::new()));
+    let mut replica = Replica::new("a", &folder, &clock);
+    let (events, mut queue) = Events::new(clock.clone(), replica.keep.context.metrics.clone());
+    replica.keep.context.events = events;
+    replica.put(launched());
+    replica.keep.look().await;
+    clock.advance_wall(MINUTE * 60 * 30);
+    replica.look_after(MINUTE).await;
+    clock.set_back(MINUTE * 60 * 30);
+    replica.look_after(MINUTE).await;
+    assert_eq!(folder.store().days().await.expect("it can be listed").len(), 1);
+    assert_eq!(folder.ledger().await.money(), 5_000_000 * 2 * 60_000);
+    let told = queue.recv().await.expect("an event").message;
+    assert!(told.starts_with("The clock of the leader jumped."), "{told}");
+}
+
+#[tokio::test]
+async fn a_leader_that_stops_writes_once_more_but_only_in_its_own_term() {
+    let (folder, clock) = (Folder::new("stops"), Arc::new(TestClock::new()));
+    let mut replica = Replica::new("a", &folder, &clock);
+    replica.put(launched());
+    let term = LeaderTerm { expires: clock.moment().after(MINUTE), number: 1 };
+    replica.leader.replace(Some(term));
+    replica.keep.begin(term);
+    replica.keep.look().await;
+    clock.advance(MINUTE / 2);
+    replica.keep.end(LeaderTerm { number: 2, ..term }).await;
+    assert_eq!(folder.ledger().await.money(), 0);
+    replica.keep.end(term).await;
+    assert_eq!(folder.ledger().await.money(), 5_000_000 * 30_000);
+}
+
+#[tokio::test]
+async fn a_failure_is_an_event_on_the_lease_that_names_the_ledger() {
+    let (folder, clock) = (Folder::new("event"), Arc::new(TestClock::new()));
+    let mut replica = Replica::new("a", &folder, &clock);
+    let (events, mut queue) = Events::new(clock.clone(), replica.keep.context.metrics.clone());
+    replica.keep.context.events = events;
+    fs::write(folder.0.join("v1"), "").expect("a file");
+    replica.keep.look().await;
+    let event = queue.recv().await.expect("an event");
+    assert_eq!(
+        (event.about.kind.as_deref(), event.about.namespace.as_deref()),
+        (Some("Lease"), Some("poolwright"))
+    );
+    assert_eq!(event.reason.name, "LedgerNotKept");
+    let place = folder.0.display().to_string();
+    assert!(
+        event.message.starts_with(&format!("The ledger {place} cannot be written.")),
+        "{}",
+        event.message
+    );
+}
+
+#[tokio::test]
+async fn a_leader_that_leads_again_writes_what_it_could_not_write_before() {
+    let (folder, clock) = (Folder::new("again"), Arc::new(TestClock::new()));
+    let mut replica = Replica::new("a", &folder, &clock);
+    replica.put(launched());
+    replica.keep.look().await;
+    let (version, aside) = (folder.0.join("v1"), folder.0.join("aside"));
+    fs::rename(&version, &aside).expect("a folder");
+    fs::write(&version, "").expect("a file");
+    replica.remove(&launched().name);
+    replica.look_after(MINUTE).await;
+    assert_eq!(replica.figures().2, 1);
+    fs::remove_file(&version).expect("it is there");
+    fs::rename(&aside, &version).expect("a folder");
+    replica.keep.begin(LeaderTerm { expires: clock.moment().after(MINUTE), number: 2 });
+    replica.look_after(MINUTE * 60).await;
+    let ledger = folder.ledger().await;
+    assert_eq!(ledger.money(), 5_000_000 * 60_000);
+    assert!(ledger.spans().values().filter_map(|row| span(row)).all(|span| !span.estimated));
 }

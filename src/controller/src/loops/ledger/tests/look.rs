@@ -182,6 +182,16 @@ fn a_node_without_a_claim_counts_with_its_gpus_and_has_a_price_only_if_its_label
 }
 
 #[test]
+fn a_node_of_others_costs_until_it_is_gone_and_one_of_ours_only_as_long_as_its_claim() {
+    let mut leaving = node("n2", "other://i-2");
+    leaving.deleting_since = Some(time("2026-11-30T09:00:00Z"));
+    let all = look(&snapshot(vec![], vec![leaving.clone()], quote()));
+    assert_eq!(instance_of(&all).phase, Phase::Draining);
+    leaving.labels.insert(poolwright_terms::keys::NODECLAIM_LABEL.into(), "gone".into());
+    assert!(look(&snapshot(vec![], vec![leaving], quote())).sightings.is_empty());
+}
+
+#[test]
 fn a_pod_holds_its_part_of_a_shared_gpu_on_the_instance_of_its_node() {
     let spec = PodSpec {
         requests: ResourceList::new().with("cpu", 500).with("nvidia.com/gpu", 1),

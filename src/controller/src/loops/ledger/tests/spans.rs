@@ -201,6 +201,111 @@ fn many_rows_that_have_waited_are_written_bit_by_bit_and_the_sign_of_life_comes_
 }
 
 #[test]
+fn the_spans_of_a_large_cluster_are_written_bit_by_bit() {
+    let now = time("2026-11-30T08:00:00Z");
+    let (mut ledger, mut recorder) = (Ledger::default(), new(now));
+    let pods = (0..10_001).map(|number| pod(&format!("p{number}"), "a", 1, Some(now)));
+    recorder.observe(pods, [], now);
+    ledger.write(&mut recorder);
+    assert_eq!((ledger.0.len(), recorder.waiting()), (10_000, 1));
+    ledger.write(&mut recorder);
+    assert_eq!((ledger.0.len(), ledger.spans().len(), recorder.waiting()), (10_002, 10_001, 0));
+}
+
+#[test]
+fn a_row_replaces_those_of_a_leader_whose_clock_was_far_ahead() {
+    let now = time("2026-11-30T08:00:00Z");
+    let (mut ledger, mut recorder) = (Ledger::default(), new(now));
+    recorder.observe([instance("a", Some(7), now)], [], after(now, 60));
+    ledger.write(&mut recorder);
+    let mut next = ledger.resumed(after(now, 2));
+    next.observe([], [], after(now, 3));
+    ledger.write(&mut next);
+    // It believes the other clock for five minutes, but not for an hour.
+    assert_eq!(ledger.money(), 7 * 7 * MINUTE);
+}
+
+#[test]
+fn what_ended_before_the_ledger_could_be_read_is_in_it_to_the_minute() {
+    let now = time("2026-11-30T08:00:00Z");
+    let (mut ledger, mut recorder) = (Ledger::default(), new(now));
+    let a = || instance("a", Some(7), now);
+    recorder.observe([a(), pod("p", "a", 500, Some(now))], [], after(now, 1));
+    ledger.write(&mut recorder);
+    // The next leader does not know that the ledger has `a`.
+    let mut meanwhile = new(after(now, 10));
+    meanwhile.observe([a(), pod("q", "a", 500, Some(after(now, 10)))], [], after(now, 10));
+    meanwhile.observe([a()], [], after(now, 11));
+    meanwhile.observe([], [], after(now, 12));
+    let mut next = ledger.resumed(after(now, 20));
+    next.adopt(meanwhile);
+    next.observe([], [], after(now, 20));
+    ledger.write(&mut next);
+    assert_eq!(ledger.money(), 7 * 12 * MINUTE);
+    assert_eq!(ledger.held(), 500 * (1 + 1) * MINUTE, "nobody saw the end of `p`");
+}
+
+#[test]
+fn what_an_old_leader_did_not_write_does_not_end_what_the_next_one_saw() {
+    let now = time("2026-11-30T08:00:00Z");
+    let (mut ledger, mut recorder) = (Ledger::default(), new(now));
+    let p = || pod("p", "a", 500, Some(now));
+    recorder.observe([p()], [], now);
+    ledger.write(&mut recorder);
+    // It lost the Lease before it wrote this, which was wrong.
+    recorder.observe([], [], after(now, 1));
+    let mut next = ledger.resumed(after(now, 2));
+    next.observe([p()], [], after(now, 30));
+    ledger.write(&mut next);
+    let mut again = ledger.resumed(after(now, 31));
+    again.adopt(recorder);
+    again.observe([p()], [], after(now, 40));
+    ledger.write(&mut again);
+    assert_eq!(ledger.held(), 500 * 40 * MINUTE);
+}
+
+#[test]
+fn the_last_writer_is_known_only_if_no_other_was_alive_as_late() {
+    let now = time("2026-11-30T08:00:00Z");
+    let (mut ledger, mut recorder) = (Ledger::default(), new(now));
+    recorder.observe([], [], now);
+    ledger.write(&mut recorder);
+    let is_last = |rows: &[Row]| {
+        let mut resume = Resume::new(CLUSTER);
+        for row in rows {
+            resume.add(row.clone());
+        }
+        (resume.is_last("me"), resume.is_last("another"))
+    };
+    assert_eq!(is_last(&ledger.0), (true, false));
+    ledger.0.extend(recorder.batch("another").rows);
+    assert_eq!(is_last(&ledger.0), (false, false));
+}
+
+#[test]
+fn a_node_whose_name_was_used_before_is_paid_for_once_by_the_next_leader_too() {
+    let now = time("2026-11-30T08:00:00Z");
+    let (mut ledger, mut recorder) = (Ledger::default(), new(now));
+    let node = |uid: &str, launched| {
+        let mut seen = instance(uid, Some(7), launched);
+        let Thing::Instance(row) = &mut seen.thing else { panic!("an instance") };
+        row.node = Some("n".into());
+        seen
+    };
+    recorder.observe([node("z", now)], [], after(now, 10));
+    recorder.observe([], [], after(now, 11));
+    recorder.observe([node("a", after(now, 20))], [], after(now, 21));
+    recorder.observe([], [], after(now, 22));
+    ledger.write(&mut recorder);
+    assert_eq!(ledger.money(), 7 * (11 + 2) * MINUTE);
+    // The claim of `a` is gone, and its node stays.
+    let mut next = ledger.resumed(after(now, 23));
+    next.observe([node("node", after(now, 20))], [], after(now, 24));
+    ledger.write(&mut next);
+    assert_eq!(ledger.money(), 7 * (11 + 4) * MINUTE);
+}
+
+#[test]
 fn rows_of_other_clusters_do_not_count() {
     let now = time("2026-11-30T08:00:00Z");
     let (mut ledger, mut recorder) = (Ledger::default(), new(now));

@@ -1,4 +1,8 @@
-//! `poolwright plan` against a cluster: it prints the purchases and buys nothing. The controller then buys exactly that.
+//! `poolwright plan` and `poolwright what-if` against a cluster: they print the purchases and buy nothing. The controller then buys
+//! exactly that.
+
+mod agreement;
+mod world;
 
 use std::fs;
 use std::path::PathBuf;
