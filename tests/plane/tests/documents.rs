@@ -24,7 +24,7 @@ fn pages() -> BTreeMap<PathBuf, String> {
     for page in ["README.md", "deploy/README.md", "fixtures/SOURCES.md"] {
         pages.insert(page.into(), fs::read_to_string(root().join(page)).expect("a page can be read"));
     }
-    let mut folders = vec![PathBuf::from("docs")];
+    let mut folders = vec![PathBuf::from("docs"), PathBuf::from("examples")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(root().join(&folder)).expect("a folder of documents can be read") {
             let entry = entry.expect("an entry of it can be read");
