@@ -23,7 +23,7 @@ pub enum ExitStatus {
     SomethingWrong,
     /// `what-if` found a difference.
     Different,
-    /// `what-if` found that the cost rises by more than the user allows.
+    /// `what-if` found that the cost rises by more than the user allows, or cannot tell.
     AboveLimit,
 }
 
@@ -86,7 +86,7 @@ impl From<anyhow::Error> for Failure {
 /// | 3 | `--fail-on-unplaced`, and the plan or the solution leaves pods out, or lacks pods that were refused or not read |
 /// | 4 | `debug fuzz`, and a rule was broken |
 /// | 5 | `check`, and something is wrong |
-/// | 6 | `what-if --fail-above`, and the cost rises by more |
+/// | 6 | `what-if --fail-above`, and the cost rises by more, or by an unknown amount |
 ///
 /// For `what-if`, see [`code_of_comparison`].
 pub fn code(result: Result<ExitStatus, Failure>) -> ExitCode {

@@ -81,7 +81,7 @@ mod tests {
         let builder = builder.with_allow_http(true).with_region("r").with_bucket_name("money");
         let builder = builder.with_access_key_id("wrong").with_secret_access_key("wrong");
         let bucket = builder.with_retry(retries()).build().expect("a bucket");
-        let store = Store::of(Arc::new(bucket), "s3://money");
+        let store = Store::of(Arc::new(bucket), object_store::path::Path::default(), "s3://money");
         let read = store.days().await.expect_err("it is refused").to_string();
         assert!(read.contains("the ledger s3://money cannot be read; check that it exists"), "{read}");
         let seen = Timestamp::UNIX_EPOCH;

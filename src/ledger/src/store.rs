@@ -118,13 +118,12 @@ impl Store {
             Location::S3 { bucket, prefix } => (buckets::s3(bucket, &at)?, prefix.as_str()),
             Location::Gcs { bucket, prefix } => (buckets::gcs(bucket, &at)?, prefix.as_str()),
         };
-        Ok(Self { objects, root: Path::from(prefix), shown: at.into() })
+        Ok(Self::of(objects, Path::from(prefix), &at))
     }
 
-    /// Creates a ledger in these objects.
-    #[cfg(all(test, feature = "aws"))]
-    pub(crate) fn of(objects: Arc<dyn ObjectStore>, shown: &str) -> Self {
-        Self { objects, root: Path::default(), shown: shown.into() }
+    /// Creates a ledger in these objects below a path.
+    pub(crate) fn of(objects: Arc<dyn ObjectStore>, root: Path, shown: &str) -> Self {
+        Self { objects, root, shown: shown.into() }
     }
 
     /// Returns its location, for messages.

@@ -21,6 +21,9 @@ pub enum Question {
     Commitment(Box<CommitmentFlags>),
 }
 
+/// The uses that are no trace. A flag conflicts with them by itself: clap asks for no `--trace` that conflicts with them.
+const OTHER_USES: [&str; 2] = ["usage", "ledger"];
+
 /// Flags of `what-if commitment`.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -33,8 +36,8 @@ pub enum Question {
         # For a month of a trace, played by the controller\n  \
         poolwright what-if commitment --trace t.csv --pools p.yaml --offers o.yaml\n\n\
         Exit codes: 0 answered, 2 failed, or bad usage or input.",
-    mut_arg("min_values_policy", |flag| flag.requires("trace")),
-    mut_arg("default_usd_per_hour", |flag| flag.requires("trace"))
+    mut_arg("min_values_policy", |flag| flag.requires("trace").conflicts_with_all(OTHER_USES)),
+    mut_arg("default_usd_per_hour", |flag| flag.requires("trace").conflicts_with_all(OTHER_USES))
 )]
 pub struct CommitmentFlags {
     /// Node-hours on demand of each hour and instance type (CSV), or - for stdin
@@ -63,11 +66,11 @@ pub struct CommitmentFlags {
     pub ledger: Option<Location>,
 
     /// With --trace: NodePools and their node classes: YAML or JSON files, or directories
-    #[arg(long, value_name = "FILE", num_args = 1.., requires = "trace", help_heading = "Use")]
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = OTHER_USES, requires = "trace", help_heading = "Use")]
     pub pools: Vec<PathBuf>,
 
     /// With --trace: GPU models for each gpu_spec (CSV) [default: built in]
-    #[arg(long, value_name = "FILE", requires = "trace", help_heading = "Use")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = OTHER_USES, requires = "trace", help_heading = "Use")]
     pub gpu_map: Option<PathBuf>,
 
     /// With --trace: begin this far into the trace (142d) [default: 0s]. With --ledger: the first day: a day (2026-11-01), a month
@@ -76,15 +79,15 @@ pub struct CommitmentFlags {
     pub from: Option<Begin>,
 
     /// With --ledger: the last day: a day, a month, or so many days ago [default: the end of the month of --from, else today]
-    #[arg(long, value_name = "WHEN", value_parser = when, requires = "ledger", help_heading = "Use")]
+    #[arg(long, value_name = "WHEN", value_parser = when, conflicts_with_all = ["usage", "trace"], requires = "ledger", help_heading = "Use")]
     pub to: Option<When>,
 
     /// With --ledger: count only instances of this region
-    #[arg(long, value_name = "NAME", requires = "ledger", help_heading = "Use")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["usage", "trace"], requires = "ledger", help_heading = "Use")]
     pub region: Option<String>,
 
     /// With --trace: how long to play (36h, 30d) [default: 30d]
-    #[arg(long = "for", value_name = "DURATION", value_parser = length, requires = "trace", help_heading = "Use")]
+    #[arg(long = "for", value_name = "DURATION", value_parser = length, conflicts_with_all = OTHER_USES, requires = "trace", help_heading = "Use")]
     pub length: Option<Span>,
 
     /// What may be bought (YAML or JSON), with the discounts that the cloud publishes

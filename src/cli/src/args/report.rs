@@ -17,9 +17,9 @@ const MOST_DAYS: i32 = 3_660;
     after_help = "Exit codes: 0 reported, 1 failed, 2 bad usage or input.",
     after_long_help = "Examples:\n  \
         # What did each team cost in November?\n  \
-        poolwright report --ledger /var/lib/poolwright/ledger --from 2026-11 --by label:team\n\n  \
-        # The last 30 days by pool and day, split by the prices of a rate card\n  \
-        poolwright report --ledger ledger --by pool,day --method rate-card --rates rates.yaml\n\n  \
+        poolwright report --ledger ledger --from 2026-11 --by label:team\n\n  \
+        # The last 30 days by pool, split by the prices of a rate card\n  \
+        poolwright report --ledger ledger --by pool --method rate-card --rates r.yaml\n\n  \
         # For the FinOps tool\n  \
         poolwright report --ledger ledger --from 2026-11 -o focus > november.csv\n\n\
         Exit codes: 0 reported, 1 failed, 2 bad usage or input."

@@ -188,7 +188,8 @@ pub struct WhatIfFlags {
 
     /// Exit with code 6 if the cost rises by more than this: usd=500 a month, or percent=10
     ///
-    /// Repeat the flag for more limits. Without a cost before, every rise is more than any percentage.
+    /// Repeat the flag for more limits. Without a cost before, every rise is more than any percentage. If the change adds
+    /// nodes of unknown price, no limit can be judged, and the code is 6, too.
     #[arg(long, value_name = "LIMIT", value_parser = threshold)]
     pub fail_above: Vec<Threshold>,
 

@@ -50,6 +50,11 @@ pub(super) fn label(key: &str) -> LabelMapping {
     }
 }
 
+/// Returns whether Karpenter's label has the name of the node's pool.
+pub(super) fn names_pool(key: &str) -> bool {
+    matches!(key, "karpenter.sh/nodepool" | "karpenter.sh/provisioner-name")
+}
+
 /// Returns the counterpart of a label of Karpenter's provider for one of the clouds.
 fn of_a_cloud(key: &str) -> Option<LabelMapping> {
     clouds().iter().filter_map(|cloud| cloud.karpenter).find_map(|karpenter| karpenter.label(key))

@@ -4,7 +4,7 @@ use poolwright_api::Operator;
 use poolwright_provider_contract::karpenter::LabelMapping;
 use poolwright_terms::{keys, labels as ours};
 
-use super::labels::{KARPENTER_CATALOGUE, label, meant_label};
+use super::labels::{KARPENTER_CATALOGUE, label, meant_label, names_pool};
 use super::of_type::Names;
 use super::values::{
     CORES, MOST_VALUES, ReservedCpu, is_met_by_all, names_that_meet, values_in_words, whole_cores,
@@ -33,7 +33,7 @@ pub(super) fn mapped(key: &str, operator: Operator, values: Vec<String>) -> Mapp
     if key == ours::HOSTNAME || key.starts_with("poolwright.dev/") {
         return Mapped::Same;
     }
-    if matches!(key, "karpenter.sh/nodepool" | "karpenter.sh/provisioner-name") {
+    if names_pool(key) {
         return to(keys::NODEPOOL_LABEL, operator, values);
     }
     let names = |key: &'static str, mapping, operator: Operator, values: &[String]| {

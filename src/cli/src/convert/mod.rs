@@ -14,6 +14,7 @@ mod disruption;
 mod labels;
 mod mapped;
 mod node_class_ref;
+mod node_labels;
 mod node_pool;
 mod of_type;
 mod others;
@@ -38,6 +39,7 @@ use poolwright_provider_contract::karpenter::{Managed, Report};
 pub use poolwright_provider_contract::karpenter::{Note, Problem};
 use serde_json::Value;
 
+pub use node_labels::labels_of_node;
 pub use print::{notes_table, yaml};
 pub(crate) use read::documents;
 

@@ -61,6 +61,6 @@ mod tests {
         assert_eq!(lines(&[0, 1, 8, 16], 2, Marks::ASCII), ["|   #|", "| .##|"]);
         assert_eq!(lines(&[0, 0], 1, Marks::UNICODE), ["│  │"]);
         assert_eq!(lines(&[], 3, Marks::ASCII), ["||"; 3]);
-        assert_eq!(one_scale([&[0, 1], &[2]], Marks::ASCII), ["| =|", "|#|"]);
+        assert_eq!(one_scale([&[0, 1], &[2]], Marks::ASCII), ["| -|", "|#|"]);
     }
 }

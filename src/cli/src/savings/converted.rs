@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolwright_provider_contract::karpenter::Outcome;
+use poolwright_terms::keys::NODEPOOL_LABEL;
+use poolwright_terms::labels::DECIDED_BY_OFFERING;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::read::group;
 use crate::args::SavingsFlags;
-use crate::convert::{Problem, convert};
+use crate::convert::{Problem, convert, labels_of_node};
 use crate::source::Source;
 
 /// What the conversion makes.
@@ -41,7 +43,8 @@ pub struct Converted {
     pub summary: Summary,
 }
 
-/// Converts Karpenter's objects, and changes what pods and DaemonSets that run take from Karpenter.
+/// Converts Karpenter's objects, and changes what pods and DaemonSets that run take from Karpenter. Nodes get the labels that these then
+/// ask for.
 pub fn converted(karpenter: &[Value], running: &mut [Value], next: String) -> Converted {
     // Most pods take nothing, and there may be many.
     let is_of_karpenter =
@@ -56,6 +59,14 @@ pub fn converted(karpenter: &[Value], running: &mut [Value], next: String) -> Co
         if let Some(place) = places.get(&id(made)) {
             running[*place]["spec"] = made["spec"].clone();
         }
+    }
+    let asked = asked_for(&all.workloads);
+    for node in running.iter_mut().filter(|object| object["kind"] == "Node") {
+        let Some(labels) = node.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) else {
+            continue;
+        };
+        let more = labels_of_node(labels).into_iter().filter(|(key, _)| asked.contains(key));
+        labels.extend(more.map(|(key, value)| (key.to_owned(), value.into())));
     }
     let is_pool = |object: &str| object.starts_with("NodePool/") || object.contains("NodeClass/");
     let notes = || all.notes.iter().filter(|note| is_pool(&note.object));
@@ -78,6 +89,13 @@ pub fn converted(karpenter: &[Value], running: &mut [Value], next: String) -> Co
     // What cannot be written as JSON is a bug of `convert`, which reports it.
     let pools = all.manifests.iter().filter_map(|pool| serde_json::to_value(pool).ok());
     Converted { objects: pools.chain(all.node_classes.iter().cloned()).collect(), summary }
+}
+
+/// Returns the labels by which converted pods choose nodes.
+fn asked_for(workloads: &[Value]) -> BTreeSet<&'static str> {
+    let specs: Vec<String> = workloads.iter().map(|made| made["spec"].to_string()).collect();
+    let all = DECIDED_BY_OFFERING.into_iter().chain([NODEPOOL_LABEL]);
+    all.filter(|key| specs.iter().any(|spec| spec.contains(*key))).collect()
 }
 
 /// Returns the command that converts what was read.

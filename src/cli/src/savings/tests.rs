@@ -1,7 +1,10 @@
 //! Tests of whole answers, for a cluster whose sums can be done in the head.
 
+use std::fs;
+
 use clap::Parser;
 use poolwright_catalog::UsdPerHour;
+use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::testing::{catalogue, cluster, node, usd};
@@ -12,6 +15,7 @@ use crate::exit::Failure;
 const CLUSTER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/savings.yaml");
 const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/savings.csv");
 const POOL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/manifests/pool.yaml");
+const KARPENTER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/karpenter/karpenter.yaml");
 
 fn answer(args: &[&str]) -> Result<Answer, Failure> {
     let typed = ["poolwright", "savings"].into_iter().chain(args.iter().copied());
@@ -74,6 +78,57 @@ fn a_pool_that_sells_nothing_of_the_catalogue_saves_nothing() {
     assert_eq!(answer.best, answer.now);
     assert!(answer.verdict.contains("; no cheaper plan was found; "), "{}", answer.verdict);
     assert!(answer.may_buy.contains("1 NodePool of Poolwright"), "{}", answer.may_buy);
+}
+
+#[test]
+fn a_pod_that_selects_a_label_of_karpenter_gets_free_room_of_a_node_that_stays() {
+    let node = |name: &str| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "uid": name, "labels": {
+                "karpenter.k8s.aws/instance-gpu-name": "a10g",
+                "karpenter.sh/capacity-type": "on-demand",
+                "kubernetes.io/arch": "amd64",
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "node.kubernetes.io/instance-type": "g5.12xlarge",
+                "topology.kubernetes.io/region": "us-east-1",
+                "topology.kubernetes.io/zone": "us-east-1a",
+            }},
+            "status": {
+                "allocatable": {"cpu": "47", "memory": "180Gi", "pods": "110", "nvidia.com/gpu": "4"},
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        })
+    };
+    let pod = |name: &str, node: &str, owners: Value| {
+        let one = json!({"cpu": "2", "memory": "1Gi", "nvidia.com/gpu": "1"});
+        json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "ml", "uid": name, "ownerReferences": owners},
+            "spec": {
+                "nodeName": node,
+                "nodeSelector": {"karpenter.k8s.aws/instance-gpu-name": "a10g"},
+                "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+                "containers": [{"name": "work", "image": "work", "resources": {"limits": one, "requests": one}}],
+            },
+            "status": {"phase": "Running"},
+        })
+    };
+    let owner = json!([
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web", "controller": true},
+    ]);
+    let items = [node("a"), node("b"), pod("alone", "a", json!([])), pod("web-1", "b", owner)];
+    let path = std::env::temp_dir().join(format!("poolwright-savings-{}.json", std::process::id()));
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+    fs::write(&path, list.to_string()).expect("a file");
+    let answer = found(&["-f", path.to_str().expect("UTF-8"), KARPENTER]);
+    fs::remove_file(&path).expect("the file is there");
+    assert_eq!(answer.now.usd_per_hour, usd("11.344"), "{}", answer.verdict);
+    assert_eq!(answer.best.usd_per_hour, usd("5.672"), "no new node: {}", answer.verdict);
+    assert_eq!(answer.moves, 1);
 }
 
 #[test]

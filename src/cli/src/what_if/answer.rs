@@ -25,7 +25,7 @@ pub struct Answer {
     pub verdict: String,
     /// Whether anything differs.
     pub differs: bool,
-    /// The limits that the cost exceeds.
+    /// The limits that the cost exceeds, or why this cannot be judged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exceeded: Vec<String>,
     /// What was changed.
@@ -201,7 +201,10 @@ impl Answer {
 
     /// Records the limits that the rise of the cost exceeds.
     pub fn judge(&mut self, limits: &[Threshold]) {
-        self.exceeded = self.difference.usd_per_hour.exceeded(limits, self.before.usd_per_hour);
+        // Other nodes of unknown price may replace as many that cost less.
+        let of_kinds: usize = self.difference.nodes.iter().map(NodeChange::unpriced_more).sum();
+        let unpriced = self.after.unknown_prices.saturating_sub(self.before.unknown_prices).max(of_kinds);
+        self.exceeded = self.difference.usd_per_hour.exceeded(limits, self.before.usd_per_hour, unpriced);
     }
 }
 
@@ -236,6 +239,15 @@ impl NodeChange {
     pub fn is_any(&self) -> bool {
         let prices = self.usd_per_hour_before.zip(self.usd_per_hour_after);
         self.before != self.after || prices.is_some_and(|(before, after)| before != after)
+    }
+
+    /// Returns how many more of these nodes have no known price.
+    fn unpriced_more(&self) -> usize {
+        match (self.usd_per_hour_before, self.usd_per_hour_after) {
+            (_, Some(_)) => 0,
+            (Some(_), None) => self.after,
+            (None, None) => self.after.saturating_sub(self.before),
+        }
     }
 }
 
@@ -281,5 +293,28 @@ pub mod tests {
         let mut answer = answer();
         answer.judge(&[Threshold::Percent(60_000_000), Threshold::Monthly(Usd(100_000_000))]);
         assert_eq!(answer.exceeded, ["the cost rises by more than $100.00/month"]);
+    }
+
+    #[test]
+    fn a_limit_cannot_be_judged_if_other_nodes_of_unknown_price_come_for_those_of_before() {
+        let state = |name: &str| {
+            let mut outcome = outcome("1", &[(name, 1)], &[]);
+            outcome.cost.unknown_prices = 1;
+            for nodes in outcome.nodes.values_mut() {
+                nodes.each = None;
+            }
+            State { outcome, ..State::default() }
+        };
+        let exceeded = |before: &State, after: &State| {
+            let mut answer = Answer::of(before, after);
+            answer.judge(&[Threshold::Percent(60_000_000)]);
+            answer.exceeded
+        };
+        let (old, new) = (state("old"), state("new"));
+        assert!(exceeded(&old, &old).is_empty(), "the change adds none");
+        for before in [&old, &State::default()] {
+            let said = exceeded(before, &new);
+            assert!(said.iter().any(|one| one.contains("adds 1 node of unknown price")), "{said:?}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use poolwright_report::money::Ratio;
 use serde::{Serialize, Serializer};
 
 use crate::args::Threshold;
+use crate::print::counted;
 
 /// How much more a plan costs than another one, or how much less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,10 +55,18 @@ impl Delta {
         format!("{}{:#}/month", self.sign(), self.size.per_month())
     }
 
-    /// Names the limits that it exceeds.
-    pub fn exceeded(self, limits: &[Threshold], before: UsdPerHour) -> Vec<String> {
+    /// Names the limits that it exceeds. It may exceed any limit if the change adds nodes of unknown price, whose number is `unpriced`.
+    pub fn exceeded(self, limits: &[Threshold], before: UsdPerHour, unpriced: usize) -> Vec<String> {
         let above = limits.iter().filter(|limit| self.is_above(**limit, before));
-        above.map(|limit| format!("the cost rises by more than {limit}")).collect()
+        let above = above.map(|limit| format!("the cost rises by more than {limit}"));
+        let unknown = (unpriced > 0 && !limits.is_empty()).then(|| {
+            format!(
+                "the rise cannot be judged, because the change adds {} of unknown price; --catalogue takes types and prices \
+                 (docs/catalogue.md)",
+                counted(unpriced, "node")
+            )
+        });
+        above.chain(unknown).collect()
     }
 
     /// Returns whether it is a rise above a limit. Without a cost before, every rise is more than any percentage.
@@ -135,5 +144,19 @@ mod tests {
         assert!(rise.is_above(Threshold::Percent(90_000_000), UsdPerHour::ZERO), "nothing was paid before");
         assert!(!Delta::between(before, usd("9")).is_above(Threshold::Percent(0), before));
         assert!(!Delta::between(before, before).is_above(monthly(0), before));
+    }
+
+    #[test]
+    fn no_limit_is_kept_for_certain_if_nodes_of_unknown_price_are_added() {
+        let (before, limit) = (usd("10"), [Threshold::Percent(10_000_000)]);
+        let less = Delta::between(before, usd("9"));
+        let said = less.exceeded(&limit, before, 1);
+        assert!(
+            said.len() == 1 && said[0].contains("because the change adds 1 node of unknown price; "),
+            "{said:?}"
+        );
+        assert!(less.exceeded(&limit, before, 0).is_empty());
+        assert!(less.exceeded(&[], before, 1).is_empty(), "nobody asked");
+        assert_eq!(Delta::between(before, usd("12")).exceeded(&limit, before, 1).len(), 2);
     }
 }

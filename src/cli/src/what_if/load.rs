@@ -35,8 +35,7 @@ pub fn multiplied(snapshot: &Snapshot, times: Factor) -> Result<Snapshot, &'stat
     let mut more = snapshot.clone();
     for units in workloads.values_mut() {
         // If there are fewer, those without a node go first.
-        let is_bound = |pod: &&Arc<Pod>| matches!(pod.phase, PodPhase::Bound { .. });
-        units.sort_by_key(|unit| !unit.iter().any(is_bound));
+        units.sort_by_key(|unit| !runs(unit));
         let wanted = wanted(units.len());
         for surplus in units.iter().skip(wanted).flatten() {
             more.pods.remove(&surplus.key);
@@ -85,7 +84,7 @@ fn gang<'s>(snapshot: &'s Snapshot, pod: &Pod) -> Option<&'s PodGroup> {
 
 /// Adds another unit like this one, which waits for nodes.
 fn add(more: &mut Snapshot, unit: &[&Arc<Pod>], number: usize, phase: &PodPhase) {
-    let group = unit.first().and_then(|pod| gang(more, pod)).map(|group| another_gang(group, number));
+    let group = unit.first().and_then(|pod| gang(more, pod)).map(|group| another_gang(group, unit, number));
     for pod in unit {
         let mut pod = another(pod, number, phase, more);
         if let Some(group) = &group {
@@ -99,15 +98,31 @@ fn add(more: &mut Snapshot, unit: &[&Arc<Pod>], number: usize, phase: &PodPhase)
     }
 }
 
-/// Returns another gang like this one.
-fn another_gang(group: &PodGroup, number: usize) -> PodGroup {
+/// Returns whether a unit runs, at least in part.
+fn runs(unit: &[&Arc<Pod>]) -> bool {
+    unit.iter().any(|pod| matches!(pod.phase, PodPhase::Bound { .. }))
+}
+
+/// Returns another gang like this one, which has as many pods as the unit. If the unit runs, they are enough to start, although the
+/// gang may have started with more: those that have ended are not copied.
+fn another_gang(group: &PodGroup, unit: &[&Arc<Pod>], number: usize) -> PodGroup {
     // The end of the name says whose PodGroup it is.
     let name = match (GangScheduler::of(&group.key.name), group.key.name.rsplit_once(" of ")) {
         (Some(scheduler), Some((name, _))) => scheduler.model_name(&format!("{name}-load-{number}")),
         _ => format!("{}-load-{number}", group.key.name),
     };
     let key = ObjectKey::new(&group.key.namespace, &name);
-    PodGroup { key, uid: Uid(name), ..group.clone() }
+    let mut other = PodGroup { key, uid: Uid(name), ..group.clone() };
+    if runs(unit) {
+        let at_most = |least: u32, pods: usize| least.min(u32::try_from(pods).unwrap_or(u32::MAX));
+        other.min_count = other.min_count.map(|least| at_most(least, unit.len()));
+        for role in &mut other.roles {
+            let there = unit.iter().filter(|pod| role.has(pod)).count();
+            role.least = at_most(role.least, there);
+        }
+        other.roles.retain(|role| role.least > 0);
+    }
+    other
 }
 
 /// Returns another pod like this one, which waits for a node. Its volumes are yet to be made, so they restrict it to no node.
@@ -136,6 +151,8 @@ pub fn waiting(snapshot: &Snapshot, why: &str) -> PodPhase {
 
 #[cfg(test)]
 mod tests {
+    use poolwright_core::GroupRole;
+
     use super::*;
 
     /// Returns pods of these controllers.
@@ -186,6 +203,41 @@ mod tests {
             assert_eq!(pod.group.as_deref(), Some(other));
             let group = more.pod_group(&pod.group_key().expect("it has a group")).expect("it is there");
             assert_eq!((group.key.name.as_str(), group.min_count), (other, Some(3)));
+        }
+    }
+
+    #[test]
+    fn the_copy_of_a_gang_that_runs_can_start_without_members_that_have_ended() {
+        for (runs, min_count, roles) in [(true, 2, 0), (false, 3, 1)] {
+            let mut snapshot = world(&["a", "a", "a"]);
+            for pod in ["p0", "p1", "p2"] {
+                snapshot.pods.change(&PodKey::new("ml", pod), |pod| {
+                    pod.group = Some("g".to_owned());
+                    if pod.key.name() == "p2" {
+                        pod.phase = PodPhase::Finished;
+                    } else if !runs {
+                        pod.phase = PodPhase::Waiting;
+                    }
+                });
+            }
+            let group = PodGroup {
+                key: ObjectKey::new("ml", "g"),
+                uid: Uid("g".to_owned()),
+                min_count: Some(3),
+                roles: vec![GroupRole {
+                    name: "master".to_owned(),
+                    label: ("role".to_owned(), "master".to_owned()),
+                    least: 1,
+                }],
+                unmodelled: Vec::new(),
+                stands_for: None,
+                held: None,
+            };
+            snapshot.pod_groups.insert(group.key.clone(), Arc::new(group));
+            let more = multiplied(&snapshot, Factor::HALF_MORE).expect("there are pods");
+            assert_eq!(names(&more), ["p0", "p0-load-1", "p1", "p1-load-1", "p2"]);
+            let copy = more.pod_group(&ObjectKey::new("ml", "g-load-1")).expect("it was added");
+            assert_eq!((copy.min_count, copy.roles.len()), (Some(min_count), roles), "it runs: {runs}");
         }
     }
 

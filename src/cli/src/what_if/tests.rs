@@ -182,6 +182,23 @@ fn the_exit_code_is_the_same_if_nobody_reads_the_answer() {
     }
 }
 
+#[test]
+fn a_limit_is_above_if_the_change_adds_a_node_of_unknown_price() {
+    let node = "{apiVersion: v1, kind: Node, metadata: {name: odd, uid: odd, labels: {node.kubernetes.io/instance-type: odd.large,
+      topology.kubernetes.io/zone: us-east-1a}}, status: {allocatable: {cpu: '1', memory: 1Gi, pods: '9'},
+      conditions: [{type: Ready, status: 'True'}]}}\n";
+    let file = file("unpriced", node);
+    let limit = ["-f", file.to_str().expect("UTF-8"), "--fail-above", "usd=1000"];
+    let mut printed = Vec::new();
+    let status = run(&flags(&with(&limit)), &mut printed);
+    fs::remove_file(&file).expect("the file is there");
+    assert_eq!(status.unwrap_or_else(|failure| panic!("{failure:?}")), ExitStatus::AboveLimit);
+    let printed = String::from_utf8(printed).expect("text");
+    let said =
+        "\nAbove the limit: the rise cannot be judged, because the change adds 1 node of unknown price; ";
+    assert!(printed.contains(said), "{printed}");
+}
+
 /// Writes manifests to a file.
 fn file(name: &str, text: &str) -> PathBuf {
     let file = std::env::temp_dir().join(format!("poolwright-what-if-{name}-{}.yaml", std::process::id()));

@@ -336,8 +336,8 @@ fn what_is_enough_for_a_namespace_counts_the_nodes_that_are_there_and_that_its_g
         let there = Node { allocatable: capacity(4, 16, 1), ..labelled("n") };
         plan_within(PoolLimits::default(), Some(there), (NamespaceLimit::Nodes, most))
     };
-    let words = "limit nodes = 2 of namespace `default` has too little for its gang, which would take at least 3; raise \
-                 poolwright.dev/limit-nodes of the Namespace (3 is enough)";
+    let words = "limit nodes = 2 of namespace `default` is below the 3 that its gang would take in the best plan found; raise \
+                 poolwright.dev/limit-nodes of the Namespace";
     assert_eq!(why(&of(2), "q"), (UnplacedReason::NamespaceLimitReached, words.to_owned()));
     let enough = of(3);
     assert!(is_planned(&enough) && enough.claims.len() == 2, "the advice helps: {:?}", enough.unplaced);

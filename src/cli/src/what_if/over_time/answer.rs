@@ -33,7 +33,7 @@ pub struct Answer {
     pub verdict: String,
     /// Whether any figure differs.
     pub differs: bool,
-    /// The limits that the cost exceeds.
+    /// The limits that the cost exceeds, or why this cannot be judged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exceeded: Vec<String>,
     /// What was changed.
@@ -206,7 +206,9 @@ impl Answer {
 
     /// Notes the limits that the rise of the cost exceeds.
     pub fn judge(&mut self, limits: &[Threshold]) {
-        self.exceeded = self.difference_usd_per_hour.exceeded(limits, self.before.usd_per_hour);
+        let (before, after) = (&self.before, &self.after);
+        let unpriced = after.nodes_with_unknown_price.saturating_sub(before.nodes_with_unknown_price);
+        self.exceeded = self.difference_usd_per_hour.exceeded(limits, before.usd_per_hour, unpriced as usize);
     }
 }
 

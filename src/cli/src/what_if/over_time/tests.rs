@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, Side, verdict};
 use super::{answered, print, rows};
-use crate::args::{Cli, Command, Factor, WhatIfFlags, WhatIfFormat};
+use crate::args::{Cli, Command, Factor, Threshold, WhatIfFlags, WhatIfFormat};
 use crate::exit::Failure;
 use crate::replay::chart::Marks;
 use crate::{replay, source};
@@ -59,6 +59,11 @@ fn a_rise_of_prices_raises_the_cost_and_every_form_tells_it() {
     let unpriced = Side { nodes_with_unknown_price: 2, ..dearer.after.clone() };
     let said = verdict(&dearer.before, &unpriced, dearer.played);
     assert!(said.contains("; 2 nodes of unknown price not counted; "), "{said}");
+    let mut judged = dearer.clone();
+    judged.after = unpriced;
+    judged.judge(&[Threshold::Percent(50_000_000)]);
+    let said = &judged.exceeded;
+    assert!(said.len() == 1 && said[0].contains("adds 2 nodes of unknown price"), "{said:?}");
     let json: serde_json::Value = serde_json::from_str(&printed(&dearer, WhatIfFormat::Json)).expect("JSON");
     assert_eq!(json["kind"], "WhatIfReplay");
     assert_eq!(json["playedSeconds"], 10_800.0);
@@ -133,7 +138,7 @@ fn the_curves_add_up_to_the_figures() {
     assert!(
         rows::plots(&double, Marks::UNICODE)
             .iter()
-            .all(|(_, curves)| { curves.iter().all(|curve| curve.chars().count() <= 60) })
+            .all(|(_, curves)| { curves.iter().all(|curve| curve.chars().count() <= 62) })
     );
 }
 
