@@ -29,6 +29,7 @@ const LAYERS: &[&[&str]] = &[
     &["branch_and_price"],
     &["moves"],
     &["solve"],
+    &["purchase"],
 ];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -176,7 +176,7 @@ fn the_limit_counts_the_room_that_nodes_keep_for_daemonsets_and_stays_below_the_
 #[test]
 fn a_replay_with_rules_on_spot_nodes_says_that_the_limit_ignores_them() {
     let told = |more: &[&str]| {
-        let note = ignored_by_limit(&prepared(more).pools.models);
+        let note = poolwright_report::replay::ignored_by_limit(&prepared(more).pools.models);
         note.is_some_and(|note| note.contains("ignores the rules on spot nodes"))
     };
     assert!(told(&["--on-demand-floor", "2"]));

@@ -190,7 +190,7 @@ mod tests {
     /// A controller that leads, with a budget of $10 for `ml`, and a node for $2 an hour with one pod of `ml`.
     struct Scene {
         keep: KeepNamespaceSpend,
-        _leader: Sender<Option<LeaderTerm>>,
+        leader: Sender<Option<LeaderTerm>>,
     }
 
     impl Scene {
@@ -217,7 +217,14 @@ mod tests {
             let budget = MonthlyBudget { usd: Usd(10_000_000), stops_buying: true, spend: None };
             let namespace_budgets = [("ml".to_owned(), budget)].into();
             let config = Config { namespace_budgets, ..Config::new("controller", "poolwright") };
-            Self { keep: KeepNamespaceSpend::new(&Arc::new(config), context), _leader: leader }
+            Self { keep: KeepNamespaceSpend::new(&Arc::new(config), context), leader }
+        }
+
+        /// Looks, as a leader whose term was renewed just now.
+        async fn look(&mut self) {
+            let expires = self.keep.context.clock.moment().after(PERIOD);
+            self.leader.replace(Some(LeaderTerm { expires, number: 1 }));
+            self.keep.look().await;
         }
 
         /// Returns whether nothing is bought for `ml`.
@@ -237,22 +244,22 @@ mod tests {
     async fn a_new_leader_knows_what_was_spent_and_a_new_month_frees_the_namespace() {
         let (api, clock) = (FakeApi::default(), Arc::new(TestClock::new()));
         let mut old = Scene::new(&api, &clock);
-        old.keep.look().await;
+        old.look().await;
         assert_eq!((spent(&api), old.is_stopped()), (0, false));
         clock.advance(4 * HOUR);
-        old.keep.look().await;
+        old.look().await;
         assert_eq!((spent(&api), old.is_stopped()), (8_000_000, false));
         let mut new = Scene::new(&api, &clock);
         clock.advance(HOUR);
-        new.keep.look().await;
+        new.look().await;
         assert_eq!((spent(&api), new.is_stopped()), (10_000_000, true));
         // The old one has not noticed yet that it does not lead. The API server refuses its write, and it reads again.
         clock.advance(HOUR);
-        old.keep.look().await;
-        old.keep.look().await;
+        old.look().await;
+        old.look().await;
         assert_eq!(spent(&api), 10_000_000);
         clock.advance(30 * 24 * HOUR + 18 * HOUR);
-        new.keep.look().await;
+        new.look().await;
         assert!(!new.is_stopped(), "February has begun");
     }
 
@@ -261,9 +268,9 @@ mod tests {
         let (api, clock) = (FakeApi::default(), Arc::new(TestClock::new()));
         api.put(PATH, json!({"metadata": {"name": NAME}, "data": {KEY: "{\"version\": 2}"}}));
         let mut scene = Scene::new(&api, &clock);
-        scene.keep.look().await;
+        scene.look().await;
         clock.advance(6 * HOUR);
-        scene.keep.look().await;
+        scene.look().await;
         assert!(api.writes().is_empty() && scene.is_stopped(), "it counts anew");
         assert_eq!(scene.keep.context.metrics.saved_state_ignored.with_label_values(&[NAME]).get(), 1);
     }

@@ -212,7 +212,7 @@ mod tests {
     struct Scene {
         api: FakeApi,
         keep: PoolBudgets,
-        _leader: Sender<Option<LeaderTerm>>,
+        leader: Sender<Option<LeaderTerm>>,
     }
 
     fn pool(budget: &Value) -> Value {
@@ -227,9 +227,16 @@ mod tests {
             let clock: SharedClock = clock.clone();
             let (context, leader) = leading(api, &clock, Vec::new());
             let executor = Executor::new(context.clone(), 4, Stoppable::default());
-            let scene = Self { api: api.clone(), keep: PoolBudgets::new(context, executor), _leader: leader };
+            let scene = Self { api: api.clone(), keep: PoolBudgets::new(context, executor), leader };
             scene.sees_pool();
             scene
+        }
+
+        /// Looks, as a leader whose term was renewed just now.
+        async fn look(&mut self) {
+            let expires = self.keep.context.clock.moment().after(PERIOD);
+            self.leader.replace(Some(LeaderTerm { expires, number: 1 }));
+            self.keep.look().await;
         }
 
         fn sees_pool(&self) {
@@ -274,23 +281,23 @@ mod tests {
         let mut old = Scene::new(&api, &clock);
         old.sees(&["a", "b"]);
         clock.advance(HOUR);
-        old.keep.look().await;
+        old.look().await;
         assert_eq!(old.told(), told("4.00", "BudgetOnTrack"));
         let mut new = Scene::new(&api, &clock);
         new.sees(&["a"]);
-        new.keep.look().await;
+        new.look().await;
         assert_eq!(new.told(), told("4.00", "BudgetOnTrack"), "no second counts twice");
         clock.advance(HOUR);
-        new.keep.look().await;
+        new.look().await;
         assert_eq!(new.told(), told("6.00", "BudgetOnTrack"));
         // The old one has not noticed yet that it does not lead.
-        old.keep.look().await;
+        old.look().await;
         assert_eq!(new.told().0, "6.00");
         clock.advance(30 * 24 * HOUR);
-        new.keep.look().await;
+        new.look().await;
         assert_eq!(api.get(PATH).unwrap()["status"]["monthlySpend"]["month"], "2026-01");
         clock.advance(24 * HOUR);
-        new.keep.look().await;
+        new.look().await;
         assert_eq!(new.told(), told("4.00", "BudgetOnTrack"), "two hours of February");
     }
 
@@ -300,16 +307,16 @@ mod tests {
         api.put(PATH, pool(&json!({"usd": 5000})));
         let mut scene = Scene::new(&api, &clock);
         scene.sees(&["a"]);
-        scene.keep.look().await;
+        scene.look().await;
         clock.advance(HOUR);
         scene.sees(&[]);
         api.fault(Method::PUT, "/nodepools", Fault::Fails(500));
-        scene.keep.look().await;
+        scene.look().await;
         clock.advance(HOUR);
-        scene.keep.look().await;
+        scene.look().await;
         assert_eq!(scene.told().0, "2.00");
         clock.advance(HOUR);
-        scene.keep.look().await;
+        scene.look().await;
         assert_eq!(scene.told().0, "2.00");
     }
 
@@ -320,16 +327,16 @@ mod tests {
         let mut scene = Scene::new(&api, &clock);
         scene.sees(&["a"]);
         clock.advance(HOUR);
-        scene.keep.look().await;
+        scene.look().await;
         assert_eq!(scene.told(), told("2.00", "BudgetWillBeMissed"));
         clock.advance(2 * HOUR);
-        scene.keep.look().await;
+        scene.look().await;
         assert_eq!(scene.told(), told("6.00", "BudgetSpent"));
         let mut object = api.get(PATH).unwrap();
         object["spec"].as_object_mut().unwrap().remove("monthlyBudget");
         api.put(PATH, object);
         scene.sees_pool();
-        scene.keep.look().await;
+        scene.look().await;
         assert_eq!(scene.told(), told("", ""));
     }
 }
