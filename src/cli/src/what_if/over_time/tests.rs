@@ -1,6 +1,7 @@
 //! Tests of the comparison of two replays of a small trace.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use clap::Parser;
 use poolwright_catalog::UsdPerHour;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, Side, verdict};
 use super::{answered, print, rows};
-use crate::args::{Cli, Command, Factor, Threshold, WhatIfFlags, WhatIfFormat};
+use crate::args::{Cli, Command, Factor, ReplayFlags, Span, Threshold, WhatIfFlags, WhatIfFormat};
 use crate::exit::Failure;
 use crate::replay::chart::Marks;
 use crate::{replay, source};
@@ -91,7 +92,8 @@ fn a_rise_of_prices_raises_the_cost_and_every_form_tells_it() {
 #[test]
 fn replays_side_by_side_come_to_what_each_comes_to_alone() {
     let flags = flags(&[]);
-    let play = flags.replay(flags.trace.clone().expect("a trace"));
+    let whole = flags.replay(flags.trace.clone().expect("a trace"));
+    let play = ReplayFlags { length: Span(Duration::from_mins(45)), ..whole };
     let sources = source::manifests(&flags.base).expect("pools");
     let stop = AtomicBool::new(false);
     let prepared = |times: &str| {
